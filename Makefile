@@ -1,0 +1,51 @@
+# Every target prepares .venv by itself. `make PYTHON=python3.12 test` chooses the interpreter.
+PYTHON ?= python3
+TABLES ?= schemes
+BIN    := .venv/bin
+PIP    := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
+CORE   := .venv/core.stamp
+DEV    := .venv/dev.stamp
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test bench tables clean
+
+help:  ## list the targets
+	@sed -nE 's/^([a-z]+):.*## (.*)/make \1|\2/p' Makefile | awk -F'|' '{printf "%-12s %s\n", $$1, $$2}'
+
+setup: $(DEV)  ## install hycop and its development tools in .venv
+
+demo: $(CORE)  ## solve one problem, compare the schemes and draw the result in demo/
+	$(BIN)/hycop demo --out demo
+
+# Two pytest workers share the cores with Numba's threads; NUMBA_NUM_THREADS=1 make test is kinder to a busy machine.
+test: $(DEV)  ## style, types, layers, unit tests, doctests and short validation
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy hycop
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/pytest -q -n 2
+	@echo "make test: everything passed"
+
+bench: $(CORE)  ## measure speed, as ratios
+	@for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
+
+tables: $(CORE)  ## print the tables named in TABLES and write them as tables/NAME.json
+	@mkdir -p tables
+	@for name in $(TABLES); do $(BIN)/hycop table "$$name" --json "tables/$$name.json" || exit 1; done
+
+clean:  ## remove everything that can be made again
+	rm -rf .venv demo tables build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/bin/pip:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || \
+	  { echo "hycop needs Python 3.10 or newer, and '$(PYTHON)' is not; try: make PYTHON=python3.11" >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+
+$(CORE): pyproject.toml constraints.txt | .venv/bin/pip
+	$(PIP) -e .
+	@touch $@
+
+$(DEV): pyproject.toml constraints.txt | .venv/bin/pip
+	$(PIP) -e ".[dev]"
+	@touch $(CORE) $@

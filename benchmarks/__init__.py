@@ -1,0 +1,1 @@
+"""Speed and memory as ratios that hold on any machine: ``python -m benchmarks``."""

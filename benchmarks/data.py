@@ -1,0 +1,26 @@
+"""Queries like those of the 2D advection–diffusion–reaction problem, made without its reference solver."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hycop.dictionary import Dictionary
+from hycop.grid import Grid
+from hycop.primitives import ExactLogistic, SpectralAdvection, SpectralDiffusion
+from hycop.query import Channel, Query, Setting
+
+SPECTRAL = Dictionary({"advection": SpectralAdvection(), "diffusion": SpectralDiffusion(), "reaction": ExactLogistic()})
+
+
+def adr_query(batch: int, cells: int, axes: int = 2, seed: int = 0) -> Query:
+    """Smooth random states in (0, 1) with their own coefficients each, asked at T = 0.2."""
+    rng = np.random.default_rng(seed)
+    grid = Grid.box((cells,) * axes, batch=batch)
+    u = np.full((batch, *grid.shape), 0.5)
+    for mode in range(1, 4):
+        phase = rng.uniform(0, 2 * np.pi, (batch,) + (1,) * axes)
+        u += 0.15 * np.sin(2 * np.pi * mode * sum(grid.centres()) + phase)
+    ranges = {"c": (-1.0, 1.0), "D": (0.001, 0.01)}
+    params = {letter + axis: rng.uniform(*bounds, batch) for letter, bounds in ranges.items() for axis in "xyz"[:axes]}
+    params["r"] = rng.uniform(0.5, 2.0, batch)
+    return Query(u[:, None], Setting(grid, (Channel("u"),), params), np.full(batch, 0.2))

@@ -1,0 +1,28 @@
+"""What ``run`` adds to the primitives it calls."""
+
+from __future__ import annotations
+
+from benchmarks.data import SPECTRAL, adr_query
+from benchmarks.measure import Ratio, interleaved, median_ratio, milliseconds
+from hycop.program import run
+from hycop.query import Query
+from hycop.splitting import splitting
+
+
+def by_hand(query: Query) -> object:
+    """Strang's program as ``run`` executes it: linear half step in one transform pair, reaction, linear half step."""
+    advection, diffusion = (SPECTRAL[name].symbol(query.setting) for name in ("advection", "diffusion"))
+    half = 0.5 * query.time
+    u = (advection.over(half) + diffusion.over(half)).applied(query.u0)
+    u = SPECTRAL["reaction"].flow(u, query.time, query.setting)
+    return (advection.over(half) + diffusion.over(half)).applied(u)
+
+
+def measure(batch: int = 1000, cells: int = 32, rounds: int = 41) -> list[Ratio]:
+    query = adr_query(batch, cells)
+    programs = splitting("strang").programs(query, SPECTRAL)
+    seconds = interleaved({"run": lambda: run(programs, SPECTRAL, query), "by hand": lambda: by_hand(query)}, rounds)
+    ratio = median_ratio(seconds, "run", "by hand")
+    return [
+        Ratio("engine", f"run Strang / its primitives, {batch} × {cells}²", ratio, 1.1, False, milliseconds(seconds))
+    ]

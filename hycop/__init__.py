@@ -1,0 +1,49 @@
+"""HyCOP: fast, readable surrogates of PDE solvers, composed from simple ones."""
+
+from hycop import metrics as metrics
+from hycop.conformance import check_primitive
+from hycop.data import Dataset, load, save
+from hycop.dictionary import Dictionary
+from hycop.errors import HyCOPError
+from hycop.evaluation import evaluate, limit
+from hycop.grid import Grid, restrict
+from hycop.primitive import ALL_CHANNELS, EXACT, Primitive, Symbol
+from hycop.primitives import find_primitive
+from hycop.problems import Problem, problem
+from hycop.program import Program, ProgramBatch, Step, measure, run, simplify, trace
+from hycop.query import Channel, Query, Setting
+from hycop.splitting import Scheme, splitting
+from hycop.version import __version__
+
+__all__ = [
+    "ALL_CHANNELS",
+    "EXACT",
+    "Channel",
+    "Dataset",
+    "Dictionary",
+    "Grid",
+    "HyCOPError",
+    "Primitive",
+    "Problem",
+    "Program",
+    "ProgramBatch",
+    "Query",
+    "Scheme",
+    "Setting",
+    "Step",
+    "Symbol",
+    "__version__",
+    "check_primitive",
+    "evaluate",
+    "find_primitive",
+    "limit",
+    "load",
+    "measure",
+    "problem",
+    "restrict",
+    "run",
+    "save",
+    "simplify",
+    "splitting",
+    "trace",
+]

@@ -1,0 +1,239 @@
+"""The single checks: each takes a case and says whether a property holds, with the number measured and demanded."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from hycop.conformance.case import ORDER, Case, changes, observed_order
+from hycop.dictionary import Dictionary
+from hycop.errors import IncompatibleError
+from hycop.grid import BOUNDARIES, Array
+from hycop.primitive import EXACT, boundaries_of, conserved_channels, flow_of, is_reversible
+from hycop.program import Program, run
+from hycop.query import Query, Setting
+
+IDENTITY = 1e-14
+"""Largest relative change of a state in zero duration."""
+
+CONSERVATION = 1e-12
+"""Largest relative change of a total that is declared as kept."""
+
+SYMBOL = 1e-12
+"""Largest relative difference between a flow and that of its symbol."""
+
+SEMIGROUP, RETURN, ROUNDING = 1e-10, 1e-8, 1e-10
+"""Largest relative differences of an exact primitive: one step against two, forth and back, between refinements."""
+
+Verdict = tuple[bool, str]
+
+
+def raised(error: Exception) -> str:
+    """An exception on one line."""
+    return " ".join(f"raised {type(error).__name__}: {error}".split())
+
+
+def _at_most(measured: float, demanded: float, what: str) -> Verdict:
+    return measured <= demanded, f"{what} {measured:.1e}, demanded ≤ {demanded:.0e}"
+
+
+def _same_bits(a: Array, b: Array, what: str) -> Verdict:
+    different = int(np.sum(a != b))
+    return different == 0, f"{different} values differ between {what}, demanded 0 (to the bit)"
+
+
+def identity(case: Case) -> Verdict:
+    still = case.flow(case.u, np.zeros_like(case.duration))
+    return _at_most(case.distance(still, case.u), IDENTITY, "relative change in zero duration")
+
+
+def shape_and_dtype(case: Case) -> Verdict:
+    out = case.flow(case.u, case.duration)
+    got = f"{type(out).__name__} of {getattr(out, 'dtype', '?')} {np.shape(out)}"
+    good = isinstance(out, np.ndarray) and out.shape == case.u.shape and out.dtype == np.float64
+    return good, f"got {got}, demanded ndarray of float64 {case.u.shape}"
+
+
+def input_untouched(case: Case) -> Verdict:
+    given = {"state": case.u, "duration": case.duration, **case.setting.params}
+    before = {name: value.copy() for name, value in given.items()}
+    with np.errstate(all="ignore"):
+        case.primitive.flow(case.u, case.duration, case.setting)
+    modified = [name for name, value in given.items() if not np.array_equal(value, before[name])]
+    for name in modified:
+        given[name][...] = before[name]
+    return not modified, f"flow modified its {' and '.join(modified)}" if modified else "input arrays are as before"
+
+
+def finite(case: Case) -> Verdict:
+    lost = int(np.sum(~np.isfinite(case.flow(case.u, case.duration))))
+    return lost == 0, f"{lost} values not finite, demanded 0"
+
+
+def repeatable(case: Case) -> Verdict:
+    first = case.flow(case.u, case.duration)
+    kept = np.array(first)
+    case.flow(case.u[::-1].copy(), 0.5 * case.duration)
+    if not np.array_equal(first, kept):
+        return False, "a later call changed an earlier result; return a new array from every call"
+    return _same_bits(case.flow(case.u, case.duration), kept, "calls with the same input")
+
+
+def work(case: Case) -> Verdict:
+    out = np.asarray(case.primitive.work(case.u, case.duration, case.setting))
+    batch = case.setting.batch
+    if out.shape != (batch,):
+        return False, f"shape {out.shape}, demanded ({batch},): one number per sample"
+    return bool((np.isfinite(out) & (out > 0)).all()), f"smallest {out.min():.4g}, demanded > 0 and finite"
+
+
+def batch_of_one(case: Case) -> Verdict:
+    together = case.flow(case.u, case.duration)
+    samples = [slice(i, i + 1) for i in range(case.setting.batch)]
+    alone = [case.flow(case.u[one].copy(), case.duration[one], case.setting.take(one)) for one in samples]
+    return _same_bits(np.concatenate(alone), together, "a batch and its samples one by one")
+
+
+def batch_order(case: Case) -> Verdict:
+    order = np.roll(np.arange(case.setting.batch), 1)
+    permuted = case.flow(case.u[order], case.duration[order], case.setting.take(order))
+    return _same_bits(permuted, case.flow(case.u, case.duration)[order], "a batch and the same in another order")
+
+
+def _vanishes(case: Case, defect: Callable[[Case, Setting], tuple[Array, Array]], limit: float, what: str) -> Verdict:
+    """Two states that should be equal: to ``limit`` on every box if exact, else closer with at least the order.
+
+    Grid and duration are refined together, so that sub-steps bound by a Courant number keep theirs.
+    """
+    declared = case.primitive.order
+    if declared == EXACT:
+        boxes = {name: case.distance(*defect(case, box)) for name, box in case.boxes(boundaries_of(case.primitive))}
+        worst = max(boxes, key=lambda name: math.inf if math.isnan(boxes[name]) else boxes[name])
+        return _at_most(boxes[worst], limit, f"{what}: relative difference ({worst})")
+    levels = [case.on_level(level) for level in case.levels()]
+    measured = observed_order(np.array([one.mean_distance(*defect(one, one.setting)) for one in levels]), 3)
+    return measured.reaches(declared), f"{what}: closes with order {measured}, demanded ≥ {declared:g}"
+
+
+def semigroup(case: Case) -> Verdict:
+    def defect(one: Case, setting: Setting) -> tuple[Array, Array]:
+        between = one.flow(one.u, 0.375 * one.duration, setting)
+        return one.flow(between, 0.625 * one.duration, setting), one.flow(one.u, one.duration, setting)
+
+    return _vanishes(case, defect, SEMIGROUP, "one step against two")
+
+
+def reversible(case: Case) -> Verdict:
+    if not is_reversible(case.primitive):
+        return True, "not declared"
+
+    def defect(one: Case, setting: Setting) -> tuple[Array, Array]:
+        return one.flow(one.flow(one.u, one.duration, setting), -one.duration, setting), one.u
+
+    return _vanishes(case, defect, RETURN, "forth and back")
+
+
+def boundaries(case: Case) -> Verdict:
+    boxes = case.boxes(boundaries_of(case.primitive))
+    for name, box in boxes:
+        try:
+            lost = int(np.sum(~np.isfinite(case.flow(case.u, case.duration, box))))
+        except Exception as error:
+            return False, f"{name}: {raised(error)}"
+        if lost:
+            return False, f"{name}: {lost} values not finite, demanded 0"
+    return True, f"finite on {', '.join(name for name, _ in boxes)}"
+
+
+def other_boundaries(case: Case) -> Verdict:
+    undeclared = sorted(BOUNDARIES - boundaries_of(case.primitive))
+    for boundary in undeclared:
+        setting = case.setting.with_grid(case.setting.grid.with_boundary(boundary))
+        query = Query(case.u, setting, case.duration)
+        try:
+            run(Program.of(("tested", case.duration[0])), Dictionary({"tested": case.primitive}), query)
+        except IncompatibleError:
+            continue
+        return False, f"{boundary} is not declared, but run did not refuse it"
+    return True, f"run refuses {', '.join(undeclared)}" if undeclared else "all are declared"
+
+
+def conservation(case: Case) -> Verdict:
+    channels = conserved_channels(case.primitive, case.setting)
+    closed = boundaries_of(case.primitive) & {"periodic", "wall"}
+    if not channels or not closed:
+        return True, "not declared"
+    over_cells = tuple(range(2, case.u.ndim))
+    size = np.maximum(np.abs(case.u).sum(axis=over_cells), case.scale)
+    worst, where = -1.0, ""
+    for name, box in case.boxes(closed):
+        drift = np.abs((case.flow(case.u, case.duration, box) - case.u).sum(axis=over_cells)) / size
+        for channel in channels:
+            change = float(drift[:, channel].max())
+            if not change <= worst:  # also if it is NaN
+                worst, where = change, f"total of '{case.setting.channels[channel].name}' ({name})"
+    return _at_most(worst, CONSERVATION, f"relative change of the {where}")
+
+
+def symbol(case: Case) -> Verdict:
+    rates = getattr(case.primitive, "symbol", None)
+    if rates is None:
+        return True, "not offered"
+    differences = [
+        case.distance(flow_of(rates(box), case.u, case.duration), case.flow(case.u, case.duration, box))
+        for _, box in case.boxes(boundaries_of(case.primitive))
+    ]
+    return _at_most(float(np.max(differences)), SYMBOL, "relative difference between flow and symbol")
+
+
+def order(case: Case) -> Verdict:
+    """Refines space and time together, by 3: the declared order must appear, neither more nor less.
+
+    Together, because then a step bound by a Courant number keeps it, a scheme exact in time shows its order in space,
+    and a pointwise one its order in time. Besides, errors in time must not hide a cleanly lower order in space.
+    """
+    declared, levels = case.primitive.order, case.levels()
+    joint = changes(case, 3, 3, levels)
+    if declared == EXACT:
+        return _at_most(float(joint.max()), ROUNDING, "relative change under refinement")
+    measured, averages = observed_order(joint, 3), False
+    text = f"measured {measured}"
+    if not measured.reaches(declared):
+        in_averages = observed_order(changes(case, 3, 3, levels, averages=True), 3)
+        text += f" in points and {in_averages} in cell averages"
+        averages = in_averages.order > measured.order
+        measured = in_averages if averages else measured
+    in_space = changes(case, 3, 1, levels, averages)
+    space, before = observed_order(in_space, 3), observed_order(in_space[:-1], 3)
+    time = observed_order(changes(case, 1, 2, range(5)), 2)
+    clean = len(levels) > 3 and abs(space.order - before.order) < ORDER
+    hidden = clean and not (space.reaches(declared) or before.reaches(declared))
+    # sub-steps so short that their error drowns in rounding cannot be judged, and harm nobody
+    unmeasurable = measured.order == math.inf and case.step < case.duration[0]
+    text += f" (space alone {space}, time alone {time}), demanded {declared:g} ± {ORDER:g}"
+    return unmeasurable or (measured.is_about(declared) and not hidden), text
+
+
+CHECKS: tuple[tuple[str, Callable[[Case], Verdict]], ...] = tuple(
+    (check.__name__.replace("_", " "), check)
+    for check in (
+        identity,
+        shape_and_dtype,
+        input_untouched,
+        finite,
+        repeatable,
+        work,
+        batch_of_one,
+        batch_order,
+        semigroup,
+        boundaries,
+        other_boundaries,
+        conservation,
+        reversible,
+        symbol,
+        order,
+    )
+)
+"""Every check of a primitive's behaviour, by name."""

@@ -1,0 +1,8 @@
+"""Datasets: queries with their truth, in memory and in files (netCDF-4 and npz)."""
+
+from __future__ import annotations
+
+from hycop.data.dataset import Dataset
+from hycop.data.netcdf import load, save
+
+__all__ = ["Dataset", "load", "save"]

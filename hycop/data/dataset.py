@@ -1,0 +1,177 @@
+"""Trajectories with everything needed to ask for them again: the states, their times and their setting."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from operator import index as as_index
+
+import numpy as np
+
+from hycop.errors import InvalidInputError
+from hycop.grid import AXES, Array
+from hycop.query import Query, Setting
+
+# Every name that a file uses for something else, so that a dataset in memory can always be written.
+ATTRIBUTES = ("problem", "split", "boundary", "seed", "reference", "reference_error", "version", "schema")
+RESERVED = frozenset({"sample", "time", "axis", "lengths", *AXES, *ATTRIBUTES})
+NO_SEED = -1
+REAL = "fiub"  # kinds of dtype
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Samples of a problem at a few times each; time index 0 is the initial state.
+
+    ``states`` is (sample, time, channel, *grid) in float32 or float64 (any other real numbers become float64),
+    ``times`` is (sample, time), and the batch of ``setting`` is the samples. ``reference`` names the solver
+    that made the truth and ``reference_error`` is that solver's own estimate of its error, if there is one.
+    ``seed`` is -1 for data that were not made from a seed, ``version`` that of the software which made them.
+
+    >>> from hycop.grid import Grid
+    >>> from hycop.query import Channel
+    >>> setting = Setting(Grid.box((4,), batch=2), (Channel("u"),), {"cx": 1.0})
+    >>> data = Dataset("advection", "train", np.ones((2, 3, 1, 4)), [[0.0, 0.1, 0.2]] * 2, setting, 0, "exact")
+    >>> data.query.time.tolist(), data.truth.shape, data.at(-1).query.time.tolist()
+    ([0.1, 0.2, 0.1, 0.2], (4, 1, 4), [0.2, 0.2])
+    """
+
+    problem: str
+    split: str
+    states: Array
+    times: Array
+    setting: Setting
+    seed: int = NO_SEED
+    reference: str = "unknown"
+    reference_error: float | None = None
+    version: str = "unknown"
+
+    def __post_init__(self) -> None:
+        _check_names(self.setting)
+        for field in ("problem", "split", "reference", "version"):
+            if not isinstance(getattr(self, field), str):
+                raise InvalidInputError(f"{field} is {getattr(self, field)!r}: a text is needed")
+        states = _checked_states(self.states, self.setting)
+        object.__setattr__(self, "states", states)
+        object.__setattr__(self, "times", _checked_times(self.times, *states.shape[:2]))
+        object.__setattr__(self, "seed", _checked_seed(self.seed))
+        object.__setattr__(self, "reference_error", _checked_error(self.reference_error))
+
+    @property
+    def samples(self) -> int:
+        return self.setting.batch
+
+    @property
+    def query(self) -> Query:
+        """Every sample asked at every later time: sample-major, samples × (times - 1) questions.
+
+        The time of a query is what has passed since the initial state.
+        """
+        later = self._later()
+        samples = np.repeat(np.arange(self.samples), later)
+        elapsed = self.times[:, 1:] - self.times[:, :1]
+        return Query(self.states[samples, 0], self.setting.take(samples), elapsed.reshape(-1))
+
+    @property
+    def truth(self) -> Array:
+        """The states that answer ``query``, (batch, channel, *grid)."""
+        batch = self.samples * self._later()
+        return self.states[:, 1:].reshape(batch, *self.states.shape[2:])
+
+    def take(self, samples: Array | slice) -> Dataset:
+        """Some of the samples, at all their times."""
+        return replace(self, states=self.states[samples], times=self.times[samples], setting=self.setting.take(samples))
+
+    def at(self, index: int) -> Dataset:
+        """The initial states and only one of the later times; a negative index counts from the last."""
+        times, index = self.times.shape[1], as_index(index)
+        chosen = index + times if index < 0 else index
+        if not 1 <= chosen < times:
+            raise InvalidInputError(f"time index {index}: the later times of this dataset are 1 to {times - 1}")
+        return replace(self, states=self.states[:, [0, chosen]], times=self.times[:, [0, chosen]])
+
+    def _later(self) -> int:
+        later = int(self.times.shape[1]) - 1
+        if not later:
+            raise InvalidInputError("states: the dataset has initial states only, so there is no later time to ask for")
+        return later
+
+
+def _check_names(setting: Setting) -> None:
+    seen: set[str] = set()
+    roles = [("channel", channel.name) for channel in setting.channels]
+    for role, name in roles + [("parameter", name) for name in setting.params]:
+        if not name.isidentifier() or name in RESERVED:
+            raise InvalidInputError(f"{role} '{name}': the name is reserved or not a plain word; choose another")
+        if name in seen:
+            raise InvalidInputError(
+                f"{role} '{name}': the name is used twice; each channel and parameter needs its own"
+            )
+        seen.add(name)
+
+
+def _checked_states(states: object, setting: Setting) -> Array:
+    array = np.asarray(states)
+    if array.dtype.kind not in REAL:
+        raise InvalidInputError(f"states have dtype {array.dtype}: real numbers are needed")
+    single = array.dtype.kind == "f" and array.dtype.itemsize == 4
+    array = np.asarray(array, dtype=np.float32 if single else np.float64)
+    tail = (len(setting.channels), *setting.grid.shape)
+    if array.ndim != 2 + len(tail) or array.shape[0] != setting.batch or array.shape[2:] != tail:
+        names = ", ".join(channel.name for channel in setting.channels)
+        needed = f"({setting.batch}, time, {', '.join(map(str, tail))})"
+        raise InvalidInputError(
+            f"states have shape {array.shape}, but the setting needs {needed}: "
+            f"(sample, time, channels [{names}], *grid)"
+        )
+    if not array.size:
+        raise InvalidInputError(f"states have shape {array.shape}: at least one sample, time and channel is needed")
+    _check_finite(array, [channel.name for channel in setting.channels])
+    return array
+
+
+def _check_finite(states: Array, channels: Collection[str]) -> None:
+    finite = np.isfinite(states).reshape(*states.shape[:3], -1).all(axis=-1)
+    if not finite.all():
+        sample, time, channel = (int(position[0]) for position in np.nonzero(~finite))
+        raise InvalidInputError(
+            f"states: channel '{list(channels)[channel]}' has a NaN or infinite value in sample {sample}, "
+            f"time index {time}"
+        )
+
+
+def _checked_times(times: object, samples: int, count: int) -> Array:
+    array = np.asarray(times)
+    if array.dtype.kind not in REAL:
+        raise InvalidInputError(f"times have dtype {array.dtype}: real numbers are needed")
+    array = np.asarray(array, dtype=np.float64)
+    if array.shape != (samples, count):
+        raise InvalidInputError(f"times have shape {array.shape}, but the states need ({samples}, {count})")
+    valid = np.isfinite(array) & (array >= 0)
+    if not valid.all():
+        sample, time = (int(position[0]) for position in np.nonzero(~valid))
+        raise InvalidInputError(
+            f"times: {array[sample, time]} for sample {sample}, time index {time}; it must be finite and not negative"
+        )
+    falls = np.diff(array, axis=1) < 0
+    if falls.any():
+        sample, time = (int(position[0]) for position in np.nonzero(falls))
+        raise InvalidInputError(
+            f"times: sample {sample} goes back from {array[sample, time]} to {array[sample, time + 1]} at time index "
+            f"{time + 1}; they must not decrease"
+        )
+    return array
+
+
+def _checked_seed(seed: object) -> int:
+    if isinstance(seed, (int, np.integer)) and NO_SEED <= seed < 2**63:
+        return int(seed)
+    raise InvalidInputError(f"seed is {seed!r}: a whole number from 0 to 2^63 - 1 is needed, or {NO_SEED} for none")
+
+
+def _checked_error(error: object) -> float | None:
+    if error is None:
+        return None
+    if isinstance(error, (int, float, np.integer, np.floating)) and 0 <= error < np.inf:
+        return float(error)
+    raise InvalidInputError(f"reference_error is {error!r}: a finite number that is not negative is needed, or None")

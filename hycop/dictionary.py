@@ -1,0 +1,85 @@
+"""A dictionary: the named primitives that a program may use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+from hycop.errors import IncompatibleError, InvalidInputError, UnknownNameError
+from hycop.grid import Grid
+from hycop.primitive import Primitive, boundaries_of, checked_boundaries
+
+
+class Dictionary(Mapping[str, Primitive]):
+    """An ordered, immutable collection name → primitive.
+
+    >>> from hycop.primitives import ExactLogistic, Rk4Logistic
+    >>> one = Dictionary({"reaction": ExactLogistic()})
+    >>> two = one.swapping("reaction", Rk4Logistic())
+    >>> one, two.processes
+    (Dictionary(reaction=ExactLogistic()), frozenset({'reaction'}))
+    """
+
+    __slots__ = ("_primitives",)
+
+    def __init__(self, primitives: Mapping[str, Primitive]) -> None:
+        if not primitives:
+            raise InvalidInputError("a dictionary needs at least one primitive")
+        for name, primitive in primitives.items():
+            if not name or not isinstance(name, str):
+                raise InvalidInputError(f"primitive name {name!r}: a non-empty text is needed")
+            missing = [part for part in ("advances", "order", "flow", "work") if not hasattr(primitive, part)]
+            if missing:
+                raise IncompatibleError(
+                    f"'{name}' ({type(primitive).__name__}) is not a primitive: it lacks {', '.join(missing)}"
+                )
+        self._primitives = MappingProxyType(dict(primitives))
+
+    def __getitem__(self, name: str) -> Primitive:
+        if name not in self._primitives:
+            raise UnknownNameError("primitive", str(name), self._primitives, "(names of this dictionary)")
+        return self._primitives[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._primitives
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._primitives)
+
+    def __len__(self) -> int:
+        return len(self._primitives)
+
+    def __repr__(self) -> str:
+        return f"Dictionary({', '.join(f'{name}={primitive!r}' for name, primitive in self.items())})"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._primitives)
+
+    @property
+    def processes(self) -> frozenset[str]:
+        """All processes that some primitive advances."""
+        return frozenset().union(*(primitive.advances for primitive in self.values()))
+
+    def adding(self, name: str, primitive: Primitive) -> Dictionary:
+        if name in self:
+            raise InvalidInputError(f"primitive '{name}' is there already; use swapping to replace it")
+        return Dictionary({**self, name: primitive})
+
+    def without(self, name: str) -> Dictionary:
+        self[name]
+        return Dictionary({key: primitive for key, primitive in self.items() if key != name})
+
+    def swapping(self, name: str, primitive: Primitive) -> Dictionary:
+        self[name]
+        return Dictionary({key: primitive if key == name else old for key, old in self.items()})
+
+    def check_boundaries(self, names: tuple[str, ...], grid: Grid) -> None:
+        """Refuses primitives that do not know the boundaries of a grid, naming those in the dictionary that do."""
+        for name in names:
+            able = [
+                other
+                for other, primitive in self.items()
+                if primitive.advances == self[name].advances and set(grid.boundary) <= boundaries_of(primitive)
+            ]
+            checked_boundaries(name, self[name], grid, able)

@@ -1,0 +1,41 @@
+"""Typed errors whose message is the one line a user sees: the place, what is wrong, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class HyCOPError(Exception):
+    """Base of every error that a user can cause and mend; the command line prints it and exits with 2."""
+
+
+class InvalidInputError(HyCOPError, ValueError):
+    """A value is of the wrong shape, range or kind, or is not finite."""
+
+
+class UnknownNameError(HyCOPError, LookupError):
+    """A problem, scheme, primitive or other name that is not registered."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
+        options = sorted(known)
+        folded = {option.lower(): option for option in options}
+        nearest = [folded[match] for match in get_close_matches(name.lower(), folded, n=3, cutoff=0.5)]
+        advice = f"did you mean {' or '.join(nearest)}?" if nearest else f"known: {', '.join(options) or 'none'}"
+        super().__init__(f"unknown {kind} '{name}': {advice}{' ' + hint if hint else ''}")
+
+
+class IncompatibleError(HyCOPError, ValueError):
+    """Parts that are valid alone but not together: a boundary, a process or a negative step a primitive cannot take."""
+
+
+class NonFiniteStateError(HyCOPError, ArithmeticError):
+    """A program left the finite numbers; says at which step, primitive and sample."""
+
+
+class DatasetError(HyCOPError, OSError):
+    """A dataset file is missing, damaged, or not what was asked for."""
+
+
+class OutputError(HyCOPError, OSError):
+    """A result cannot be written."""

@@ -1,0 +1,54 @@
+"""Table ``schemes``: every classical splitting on 2D advection–diffusion–reaction, at several lengths.
+
+The bar that a learned policy has to clear: error against an independent truth and against the dictionary's limit,
+with the work of each, in and out of distribution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from hycop.evaluation import SPLITTING, Row, evaluate
+from hycop.experiments.table import Progress, Table
+from hycop.plots import Figure, Point, error_figure
+from hycop.problems import problem
+from hycop.splitting import portfolio
+
+SPLITS = ("id", "ood")
+
+
+def build(samples: int, seeds: int, progress: Progress) -> list[Row]:
+    chosen = problem("adr2d")
+    rows: list[Row] = []
+    for index, split in enumerate(SPLITS):
+        progress(f"truth of {split}", index / len(SPLITS))
+        datasets = [chosen.sample(samples, split, seed) for seed in range(seeds)]
+        methods = portfolio(chosen.dictionary, datasets[0].setting)
+        progress(f"{len(methods)} schemes on {split}", (index + 0.5) / len(SPLITS))
+        rows += evaluate(methods, chosen.dictionary, datasets, label="spectral")
+    progress("done", 1.0)
+    return rows
+
+
+def figures(rows: Sequence[Row]) -> Mapping[str, Figure]:
+    out = {}
+    for split in SPLITS:
+        chosen = [row for row in rows if row.split == split and row.metric == "rel_l2" and row.work > 0]
+        floor = next(row.limit for row in chosen)
+        points = [
+            Point(family(row.method), row.work, row.value, row.std) for row in chosen if "(outer" not in row.method
+        ]
+        out[f"schemes_{split}"] = error_figure(points, floor, f"adr2d, {split}: classical schemes, reaction inside")
+        splitting = [row for row in rows if row.split == split and row.metric == SPLITTING]
+        points = [Point(family(row.method), row.work, row.value, row.std) for row in splitting]
+        out[f"schemes_{split}_splitting"] = error_figure(points, None, f"adr2d, {split}: splitting error alone")
+    return out
+
+
+def family(method: str) -> str:
+    """A method's name without its number of copies: 'Strang x4(outer=reaction)' → 'Strang(outer=reaction)'."""
+    base, _, outer = method.partition("(")
+    return base.split(" x")[0] + (f"({outer}" if outer else "")
+
+
+TABLE = Table("schemes", "classical splittings on adr2d", 200, build, figures)

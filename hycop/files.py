@@ -1,0 +1,74 @@
+"""Writing files: whole or not at all, and with a note of what made them."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+
+from hycop.errors import HyCOPError, OutputError
+
+
+def checked_output(path: str | os.PathLike[str]) -> Path:
+    """The path, if a file can be written there; commands ask before they begin to compute."""
+    path = Path(path)
+    if path.is_dir():
+        raise OutputError(f"{path}: is a folder; give the name of a file in it")
+    if not path.parent.is_dir():
+        raise OutputError(f"{path}: there is no folder {path.parent}; create it or choose another")
+    if not os.access(path.parent, os.W_OK):
+        raise OutputError(f"{path}: folder {path.parent} cannot be written; choose another or change its permissions")
+    return path
+
+
+def output_folder(path: str | os.PathLike[str]) -> Path:
+    """The folder, made if it is not there."""
+    path = Path(path)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be made a folder ({error.strerror}); choose another") from None
+    return path
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A temporary neighbour to write to, which takes the place of ``path`` at the end, unless anything fails."""
+    path = checked_output(path)
+    # the suffix stays, because libraries choose the format by it
+    temporary = path.with_name(f".{path.stem}.{secrets.token_hex(4)}.tmp{path.suffix}")
+    try:
+        yield temporary
+        with open(temporary, "r+b") as file:
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    # HDF5 reports some failures of the disk as RuntimeError
+    except (OSError, RuntimeError) as error:
+        if isinstance(error, HyCOPError):
+            raise
+        number = getattr(error, "errno", None)
+        reason = os.strerror(number) if number else next(iter(str(error).splitlines()), type(error).__name__)
+        raise OutputError(f"{path}: cannot be written ({reason}); choose a folder with space and permission") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_json(path: str | os.PathLike[str], content: object) -> None:
+    text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
+    with replacing(path) as temporary:
+        temporary.write_text(text + "\n", encoding="utf-8")
+
+
+def provenance(command: str) -> dict[str, object]:
+    """What a result needs to be made again: command, versions and machine."""
+    packages = ("hycop", "numpy", "scipy", "numba")
+    return {
+        "command": command,
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in packages}},
+        "machine": {"system": platform.system(), "processor": platform.machine(), "cores": os.cpu_count()},
+    }

@@ -1,0 +1,132 @@
+"""The box on which a state lives: cells, lengths and boundaries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from hycop.errors import InvalidInputError, UnknownNameError
+
+Array = npt.NDArray[Any]
+Boundary = Literal["periodic", "wall", "outflow"]
+BOUNDARIES: frozenset[str] = frozenset(get_args(Boundary))
+AXES = ("x", "y", "z")
+
+
+def checked_boundary(boundary: str | Sequence[str], axes: int) -> tuple[str, ...]:
+    """One boundary name per axis, from one name for all of them or a name each."""
+    names = (boundary,) * axes if isinstance(boundary, str) else tuple(boundary)
+    for name in names:
+        if name not in BOUNDARIES:
+            raise UnknownNameError("boundary", str(name), BOUNDARIES)
+    if len(names) != axes:
+        raise InvalidInputError(f"grid boundary: {len(names)} names for {axes} axes; give one, or one per axis")
+    return names
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """A batch of uniform boxes [0, L_x] × [0, L_y] × … that share their number of cells and their boundaries.
+
+    A grid value is the average of a field over a cell; the centres are at (i + ½)·dx.
+    Lengths may differ from sample to sample. Boundaries are ``periodic``, ``wall`` (impermeable: no
+    flux of a scalar, mirror image of a vector) or ``outflow`` (zero gradient).
+
+    >>> grid = Grid.box((32, 16), lengths=(1.0, 0.5), boundary=("periodic", "wall"), batch=3)
+    >>> grid.axes, grid.cells, grid.spacing[0].tolist()
+    (2, 512, [0.03125, 0.03125])
+    """
+
+    shape: tuple[int, ...]
+    lengths: Array
+    boundary: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        shape = tuple(int(n) for n in self.shape)
+        if not 1 <= len(shape) <= len(AXES) or min(shape) < 1:
+            raise InvalidInputError(f"grid shape {self.shape}: one to three axes of at least one cell are needed")
+        lengths = np.asarray(self.lengths, dtype=np.float64)
+        if lengths.ndim != 2 or lengths.shape[1] != len(shape):
+            raise InvalidInputError(
+                f"grid lengths have shape {lengths.shape}: (batch, {len(shape)}) is needed, one per sample and axis"
+            )
+        if not (np.isfinite(lengths).all() and (lengths > 0).all()):
+            raise InvalidInputError("grid lengths: every length must be finite and positive")
+        object.__setattr__(self, "shape", shape)
+        object.__setattr__(self, "lengths", lengths)
+        object.__setattr__(self, "boundary", checked_boundary(self.boundary, len(shape)))
+
+    @classmethod
+    def box(
+        cls,
+        shape: Sequence[int],
+        lengths: float | Sequence[float] = 1.0,
+        boundary: str | Sequence[str] = "periodic",
+        batch: int = 1,
+    ) -> Grid:
+        """The same box for every sample of a batch."""
+        axes = len(shape)
+        rows = np.broadcast_to(np.asarray(lengths, dtype=np.float64), (batch, axes))
+        return cls(tuple(shape), rows, checked_boundary(boundary, axes))
+
+    @property
+    def axes(self) -> int:
+        return len(self.shape)
+
+    @property
+    def batch(self) -> int:
+        return int(self.lengths.shape[0])
+
+    @property
+    def cells(self) -> int:
+        return prod(self.shape)
+
+    @property
+    def spacing(self) -> Array:
+        """Cell widths, (batch, axis)."""
+        return self.lengths / np.asarray(self.shape, dtype=np.float64)
+
+    def centres(self) -> tuple[Array, ...]:
+        """Cell centres per axis, each (batch, 1, …, n, …, 1), ready to broadcast to (batch, *shape)."""
+        out = []
+        for axis, n in enumerate(self.shape):
+            view = [1] * self.axes
+            view[axis] = n
+            index = (np.arange(n) + 0.5).reshape(view)
+            out.append(index * self.spacing[:, axis].reshape((-1,) + (1,) * self.axes))
+        return tuple(out)
+
+    def refined(self, factor: int) -> Grid:
+        """The same boxes with ``factor`` times the cells along each axis."""
+        return Grid(tuple(n * factor for n in self.shape), self.lengths, self.boundary)
+
+    def with_boundary(self, boundary: str | Sequence[str]) -> Grid:
+        return Grid(self.shape, self.lengths, checked_boundary(boundary, self.axes))
+
+    def take(self, samples: Array | slice) -> Grid:
+        """The boxes of some samples."""
+        return Grid(self.shape, self.lengths[samples], self.boundary)
+
+
+def restrict(u: Array, shape: Sequence[int]) -> Array:
+    """Cell averages on a coarser grid whose cells are unions of the given ones: the mean over each block.
+
+    >>> restrict(np.arange(4.0).reshape(1, 1, 4), (2,))
+    array([[[0.5, 2.5]]])
+    """
+    axes = len(shape)
+    fine = u.shape[u.ndim - axes :]
+    if any(n % m for n, m in zip(fine, shape, strict=True)):
+        raise InvalidInputError(f"cannot restrict {fine} to {tuple(shape)}: each size must divide the finer one")
+    blocks: list[int] = []
+    for n, m in zip(fine, shape, strict=True):
+        blocks += [m, n // m]
+    lead = u.shape[: u.ndim - axes]
+    mean_over = tuple(len(lead) + 2 * axis + 1 for axis in range(axes))
+    out: Array = u.reshape(lead + tuple(blocks)).mean(axis=mean_over)
+    return out

@@ -1,0 +1,73 @@
+"""Transform pairs with a separable multiplier between them."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+import scipy.fft
+
+Array = npt.NDArray[Any]
+
+BLOCK = 2**17
+"""Values that a thread takes through both transforms at a time: they stay in its cache, and calls cost little."""
+
+
+@numba.njit(cache=True, nogil=True)
+def _scale_modes(modes: Array, first: Array, second: Array, last: Array) -> None:
+    """modes[s, c, i, j, :] *= first[s, i]·second[s, j]·last[s, :], in place."""
+    samples, channels, n1, n2, n3 = modes.shape
+    for sample in range(samples):
+        for channel in range(channels):
+            for i in range(n1):
+                for j in range(n2):
+                    factor = first[sample, i] * second[sample, j]
+                    for k in range(n3):
+                        modes[sample, channel, i, j, k] *= factor * last[sample, k]
+
+
+def _multiplied(u: Array, transforms: tuple[str, ...], multipliers: tuple[Array, ...], workers: int) -> Array:
+    axes = len(transforms)
+    cosine = tuple(2 + axis for axis in range(axes) if transforms[axis] == "cosine")
+    fourier = tuple(2 + axis for axis in range(axes) if transforms[axis] == "fourier")
+    modes = scipy.fft.dctn(u, type=2, axes=cosine, workers=workers) if cosine else u
+    if fourier:
+        modes = scipy.fft.rfftn(modes, axes=fourier, workers=workers)
+    modes = np.ascontiguousarray(modes)
+    padding = 3 - axes
+    ones = np.ones((u.shape[0], 1), dtype=modes.dtype)
+    factors = [ones] * padding + [
+        np.ascontiguousarray(multiplier[:, : modes.shape[2 + axis]], dtype=modes.dtype)
+        for axis, multiplier in enumerate(multipliers)
+    ]
+    _scale_modes(modes.reshape(modes.shape[:2] + (1,) * padding + modes.shape[2:]), *factors)
+    if fourier:
+        sizes = tuple(u.shape[axis] for axis in fourier)
+        modes = scipy.fft.irfftn(modes, s=sizes, axes=fourier, workers=workers, overwrite_x=True)
+    if cosine:
+        modes = scipy.fft.idctn(modes, type=2, axes=cosine, workers=workers, overwrite_x=True)
+    out: Array = modes
+    return out
+
+
+def multiply_modes(u: Array, transforms: tuple[str, ...], multipliers: tuple[Array, ...]) -> Array:
+    """Transform each axis of u (batch, channel, *grid), multiply by Π_axis multiplier[axis][sample, mode], and back."""
+    threads = numba.get_num_threads()
+    samples = max(1, BLOCK // max(1, u[:1].size))
+    if u.shape[0] <= samples or u.shape[0] < threads:
+        return _multiplied(u, transforms, multipliers, threads if u.size > BLOCK else 1)
+    out = np.empty(u.shape, dtype=u.dtype)
+
+    def advance(start: int) -> None:
+        rows = slice(start, start + samples)
+        out[rows] = _multiplied(u[rows], transforms, tuple(multiplier[rows] for multiplier in multipliers), 1)
+
+    # threads of our own, because Numba's spin after their loops and so would slow SciPy's down; one pool a call
+    # costs little and survives a fork
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in pool.map(advance, range(0, u.shape[0], samples)):
+            pass
+    return out

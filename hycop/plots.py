@@ -1,0 +1,136 @@
+"""Pictures: fields, program timelines, and error against work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Figure
+from matplotlib.patches import Patch
+
+from hycop.grid import Array
+from hycop.program import Program
+
+COLOURS = ("#3b6fb6", "#e08a1e", "#4f9d55", "#b5468b", "#7a6f5d", "#5b4fa3")
+
+
+class Point(NamedTuple):
+    """A method on the plane of work and error, with the family it belongs to and its spread."""
+
+    family: str
+    work: float
+    error: float
+    std: float = 0.0
+
+
+def draw_field(axes: Axes, u: Array, lengths: Sequence[float], title: str, **options: float | str) -> None:
+    """One channel of one sample: a line in 1D, an image in 2D, the middle slice in 3D."""
+    if u.ndim == 3:
+        u = u[:, :, u.shape[2] // 2]
+    if u.ndim == 1:
+        axes.plot((np.arange(u.size) + 0.5) * lengths[0] / u.size, u, color=COLOURS[0])
+        axes.set_xlabel("x")
+    else:
+        image = axes.imshow(
+            u.T,
+            origin="lower",
+            extent=(0.0, float(lengths[0]), 0.0, float(lengths[1])),
+            aspect="equal",
+            **options,  # type: ignore[arg-type]
+        )
+        figure = axes.figure
+        assert figure is not None
+        figure.colorbar(image, ax=axes, fraction=0.046, pad=0.03)
+        axes.set_xticks([])
+        axes.set_yticks([])
+    axes.set_title(title, fontsize=9)
+
+
+def draw_timelines(axes: Axes, programs: Mapping[str, Program], names: Sequence[str]) -> None:
+    """Programs as bars from left to right, a colour a primitive, as wide as the step is long."""
+    colour = {name: COLOURS[index % len(COLOURS)] for index, name in enumerate(names)}
+    for row, program in enumerate(programs.values()):
+        left = 0.0
+        for step in program:
+            axes.barh(row, abs(step.duration), left=left, height=0.62, color=colour[step.primitive], edgecolor="white")
+            left += abs(step.duration)
+    axes.set_yticks(range(len(programs)), list(programs), fontsize=8)
+    axes.invert_yaxis()
+    axes.set_xlabel("time spent, summed over the processes")
+    handles = [Patch(color=colour[name], label=name) for name in names]
+    axes.legend(
+        handles=handles, fontsize=8, ncols=len(names), loc="upper center", bbox_to_anchor=(0.5, 1.18), frameon=False
+    )
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+
+
+def draw_error_against_work(axes: Axes, points: Sequence[Point], floor: float | None = None) -> None:
+    """Each family of methods as a line from short to long programs; the dictionary's limit as a dashed line."""
+    families = list(dict.fromkeys(point.family for point in points))
+    markers = "osD^vP*X<>"
+    for index, family in enumerate(families):
+        members = sorted((point for point in points if point.family == family), key=lambda point: point.work)
+        axes.errorbar(
+            [point.work for point in members],
+            [point.error for point in members],
+            yerr=[point.std for point in members],
+            marker=markers[index % len(markers)],
+            markersize=4,
+            linewidth=1,
+            color=COLOURS[index % len(COLOURS)],
+            linestyle="-" if index < len(COLOURS) else ":",
+            label=family,
+        )
+    if floor is not None:
+        axes.axhline(floor, color="0.4", linestyle="--", linewidth=1, label="limit of the dictionary")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("work per sample (channel-cell updates)")
+    axes.set_ylabel("relative L2 error")
+    axes.grid(True, which="both", alpha=0.2)
+    axes.legend(fontsize=7, ncols=2)
+
+
+def demo_figure(
+    fields: Mapping[str, Array],
+    lengths: Sequence[float],
+    programs: Mapping[str, Program],
+    names: Sequence[str],
+    points: Sequence[Point],
+    floor: float,
+    title: str,
+) -> Figure:
+    """Fields in the first row; timelines and error against work in the second. The last field is an error."""
+    figure = Figure(figsize=(12.5, 7.2), layout="constrained")
+    halves: Any = figure.subfigures(2, 1, height_ratios=[1.0, 1.15])
+    top, bottom = halves
+    top.suptitle(title, fontsize=11)
+    panels = top.subplots(1, len(fields), squeeze=False)[0]
+    *states, difference = fields.items()
+    low, high = min(u.min() for _, u in states), max(u.max() for _, u in states)
+    for axes, (label, u) in zip(panels, states, strict=False):
+        draw_field(axes, u, lengths, label, vmin=low, vmax=high, cmap="viridis")
+    label, u = difference
+    bound = float(np.abs(u).max()) or 1.0
+    draw_field(panels[-1], u, lengths, label, vmin=-bound, vmax=bound, cmap="RdBu_r")
+    left, right = bottom.subplots(1, 2)
+    draw_timelines(left, programs, names)
+    draw_error_against_work(right, points, floor)
+    return figure
+
+
+def timeline_figure(programs: Mapping[str, Program], names: Sequence[str]) -> Figure:
+    figure = Figure(figsize=(9, 1.6 + 0.4 * len(programs)), layout="constrained")
+    draw_timelines(figure.subplots(), programs, names)
+    return figure
+
+
+def error_figure(points: Sequence[Point], floor: float | None, title: str) -> Figure:
+    figure = Figure(figsize=(7, 5), layout="constrained")
+    axes = figure.subplots()
+    axes.set_title(title, fontsize=10)
+    draw_error_against_work(axes, points, floor)
+    return figure

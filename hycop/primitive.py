@@ -1,0 +1,148 @@
+"""The contract of a primitive: a solver that advances one or more processes for any duration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf, log2
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from hycop.errors import IncompatibleError, InvalidInputError
+from hycop.grid import AXES, BOUNDARIES, Array, Grid
+from hycop.kernels.spectral import multiply_modes
+from hycop.query import Setting
+
+EXACT = inf
+"""The order of a primitive without a discretisation error of its own."""
+
+ALL_CHANNELS: frozenset[str] = frozenset({"*"})
+"""For ``conserves``: whatever channels the state has."""
+
+
+@runtime_checkable
+class Primitive(Protocol):
+    """Advances the processes it names: u(t) → u(t + duration), one duration per sample.
+
+    Beside the members below a primitive may declare, with these defaults:
+
+    - ``conserves``: channels whose total it keeps on closed (periodic, wall) boxes, or ``ALL_CHANNELS``; none
+    - ``boundaries``: the boundaries it can handle; all of them
+    - ``reversible``: whether it takes negative durations; False
+    - ``symbol(setting)``: its rate in a transform space; ``run`` then fuses neighbours with the same transforms
+    - ``example(seed)``: a state and a setting on which ``hycop check`` may try it
+    """
+
+    @property
+    def advances(self) -> frozenset[str]: ...
+
+    @property
+    def order(self) -> float: ...
+
+    def flow(self, u: Array, duration: Array, setting: Setting) -> Array: ...
+
+    def work(self, u: Array, duration: Array, setting: Setting) -> Array: ...
+
+
+def boundaries_of(primitive: Primitive) -> frozenset[str]:
+    return getattr(primitive, "boundaries", BOUNDARIES)
+
+
+def is_reversible(primitive: Primitive) -> bool:
+    return bool(getattr(primitive, "reversible", False))
+
+
+def conserved_channels(primitive: Primitive, setting: Setting) -> tuple[int, ...]:
+    """Indices of the channels whose total the primitive keeps."""
+    kept: frozenset[str] = getattr(primitive, "conserves", frozenset())
+    return tuple(i for i, channel in enumerate(setting.channels) if kept == ALL_CHANNELS or channel.name in kept)
+
+
+def checked_boundaries(name: str, primitive: Primitive, grid: Grid, others: Sequence[str] = ()) -> None:
+    """Refuses a grid with a boundary that the primitive does not know; ``others`` are names of primitives that do."""
+    known = boundaries_of(primitive)
+    for axis, boundary in zip(AXES, grid.boundary, strict=False):
+        if boundary not in known:
+            instead = f"; use one that can: {', '.join(others)}" if others else ""
+            raise IncompatibleError(
+                f"primitive '{name}' cannot handle the {boundary} boundary along {axis} "
+                f"(it knows {', '.join(sorted(known))}){instead}"
+            )
+
+
+def checked_duration(duration: object, setting: Setting, reversible: bool = False) -> Array:
+    """The durations as (batch,), finite, and not negative unless the primitive runs backwards too."""
+    out = np.asarray(duration, dtype=np.float64)
+    if out.ndim == 0:
+        out = np.full(setting.batch, float(out))
+    if out.shape != (setting.batch,):
+        raise InvalidInputError(f"duration has shape {out.shape}: a number or ({setting.batch},) is needed")
+    wrong = ~np.isfinite(out) if reversible else ~(np.isfinite(out) & (out >= 0))
+    if wrong.any():
+        sample = int(np.flatnonzero(wrong)[0])
+        need = "finite" if reversible else "finite and not negative"
+        raise InvalidInputError(f"duration is {out[sample]} for sample {sample}: it must be {need}")
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class Symbol:
+    """A process that is diagonal after a transform: û(t + τ) = exp(τ·Σ_axis rate_axis(k_axis))·û(t).
+
+    ``transforms`` names the transform of each axis, ``fourier`` or ``cosine``; ``rates`` holds for each axis the
+    rates (batch, modes), Fourier modes in the order of ``scipy.fft.fftfreq``. Symbols of equal transforms commute.
+    """
+
+    transforms: tuple[str, ...]
+    rates: tuple[Array, ...]
+
+    def over(self, duration: Array) -> Symbol:
+        """The exponents that belong to a duration per sample."""
+        return Symbol(self.transforms, tuple(rate * duration[:, None] for rate in self.rates))
+
+    def __add__(self, other: Symbol) -> Symbol:
+        return Symbol(self.transforms, tuple(a + b for a, b in zip(self.rates, other.rates, strict=True)))
+
+    def take(self, samples: Array | slice) -> Symbol:
+        return Symbol(self.transforms, tuple(rate[samples] for rate in self.rates))
+
+    def applied(self, u: Array) -> Array:
+        """exp(exponents) applied to a state in its transform space."""
+        return multiply_modes(u, self.transforms, tuple(np.exp(rate) for rate in self.rates))
+
+
+def transforms_of(grid: Grid) -> tuple[str, ...]:
+    """The transform whose basis fits each axis: Fourier if periodic, else cosines (zero gradient at both ends)."""
+    return tuple("fourier" if boundary == "periodic" else "cosine" for boundary in grid.boundary)
+
+
+def mode_numbers(grid: Grid, axis: int) -> Array:
+    """Mode numbers j along an axis, 0, 1, …, −1 for Fourier and 0, 1, … for cosines."""
+    n = grid.shape[axis]
+    if transforms_of(grid)[axis] == "fourier":
+        return np.fft.fftfreq(n, 1.0 / n)
+    return np.arange(n, dtype=np.float64)
+
+
+def wavenumbers(grid: Grid, axis: int) -> Array:
+    """Wavenumbers k (batch, modes) along an axis: 2πj/L for Fourier modes, πj/L for cosines."""
+    turn = 2.0 * np.pi if transforms_of(grid)[axis] == "fourier" else np.pi
+    return turn * mode_numbers(grid, axis)[None, :] / grid.lengths[:, axis : axis + 1]
+
+
+def flow_of(symbol: Symbol, u: Array, duration: Array) -> Array:
+    """The flow that follows from a symbol."""
+    return symbol.over(duration).applied(u)
+
+
+def transform_work(setting: Setting) -> Array:
+    """Work of one transform pair per sample: log2(cells) for each channel-cell."""
+    cells = setting.grid.cells
+    return np.full(setting.batch, len(setting.channels) * cells * max(1.0, log2(cells)))
+
+
+def update_work(setting: Setting, updates: float | Array) -> Array:
+    """Work of a number of sweeps over all channel-cells, per sample."""
+    per_sweep = float(len(setting.channels) * setting.grid.cells)
+    return np.broadcast_to(np.asarray(updates, dtype=np.float64) * per_sweep, (setting.batch,)).copy()

@@ -1,0 +1,48 @@
+"""The primitives that come with HyCOP, one file a process, and the registry of all that can be found by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib.metadata import entry_points
+
+from hycop.errors import UnknownNameError
+from hycop.primitive import Primitive
+from hycop.primitives.advection import MusclAdvection, SpectralAdvection, UpwindAdvection
+from hycop.primitives.diffusion import FiniteVolumeDiffusion, SpectralDiffusion
+from hycop.primitives.logistic import ExactLogistic, Rk4Logistic
+
+__all__ = [
+    "PRIMITIVES",
+    "ExactLogistic",
+    "FiniteVolumeDiffusion",
+    "MusclAdvection",
+    "Rk4Logistic",
+    "SpectralAdvection",
+    "SpectralDiffusion",
+    "UpwindAdvection",
+    "find_primitive",
+]
+
+PRIMITIVES: Mapping[str, Callable[[], Primitive]] = {
+    kind.__name__: kind
+    for kind in (
+        SpectralAdvection,
+        SpectralDiffusion,
+        UpwindAdvection,
+        MusclAdvection,
+        FiniteVolumeDiffusion,
+        ExactLogistic,
+        Rk4Logistic,
+    )
+}
+
+
+def find_primitive(name: str) -> Callable[[], Primitive]:
+    """The class of a primitive by its name: one of ours, or one that a package offers as ``hycop.primitives``."""
+    if name in PRIMITIVES:
+        return PRIMITIVES[name]
+    offered = {point.name: point for point in entry_points(group="hycop.primitives")}
+    if name not in offered:
+        raise UnknownNameError("primitive", name, [*PRIMITIVES, *offered])
+    kind: Callable[[], Primitive] = offered[name].load()
+    return kind

@@ -1,0 +1,24 @@
+"""The problems, one file per family of equations, found by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hycop.errors import UnknownNameError
+from hycop.problems import adr
+from hycop.problems.definition import Problem, Split
+
+__all__ = ["PROBLEMS", "Problem", "Split", "problem"]
+
+PROBLEMS: Mapping[str, Problem] = {entry.name: entry for entry in adr.PROBLEMS}
+
+
+def problem(name: str) -> Problem:
+    """A problem by its name.
+
+    >>> problem("adr2d").equation
+    'u_t + c·∇u = Σ D_i ∂_ii u + r u (1 − u)'
+    """
+    if name not in PROBLEMS:
+        raise UnknownNameError("problem", name, PROBLEMS)
+    return PROBLEMS[name]

@@ -1,0 +1,159 @@
+"""Advection–diffusion–reaction with Fisher–KPP kinetics, and its parts.
+
+    u_t + c·∇u = Σ_i D_i ∂_ii u + r u (1 − u)   on a periodic box
+
+Split into advection, diffusion and reaction. Advection and diffusion commute; reaction commutes with advection alone.
+Péclet number c L/D and Damköhler number r L/c vary through the parameters; solutions in [0, 1] stay there, fronts
+travel at c + 2√(r D).
+
+Ranges, families and times are those of the paper's appendix (2D: ``adr2d``, and its source task ``ad2d``; 1D:
+``ad1d``). Where the paper names a family without numbers, the widths below are this project's choice; out of
+distribution, either interval of a parameter is drawn with equal chance. Query times: fixed for the splits ``id`` and
+``ood``, a range for ``train``. The single-process problems (``advection2d``, …) use the same ranges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import ceil
+
+from hycop.dictionary import Dictionary
+from hycop.grid import AXES
+from hycop.primitive import Primitive
+from hycop.primitives import (
+    ExactLogistic,
+    FiniteVolumeDiffusion,
+    MusclAdvection,
+    Rk4Logistic,
+    SpectralAdvection,
+    SpectralDiffusion,
+    UpwindAdvection,
+)
+from hycop.problems.definition import InitialCondition, Problem, Split
+from hycop.problems.draw import Intervals
+from hycop.problems.initial_conditions import Bump, Bumps, FourierSeries, Near, Ring, Sigmoid, Step, Steps, Wave
+from hycop.query import Channel
+from hycop.references import FiniteVolumeReference, FourierReference, Reference
+
+LETTERS = {"advection": "c", "diffusion": "D", "reaction": "r"}
+TERMS = {"advection": "c·∇u", "diffusion": "Σ D_i ∂_ii u", "reaction": "r u (1 − u)"}
+
+SOLVERS: Mapping[str, Mapping[str, Primitive]] = {
+    "spectral": {
+        "advection": SpectralAdvection(),
+        "diffusion": SpectralDiffusion(),
+        "reaction": ExactLogistic(),
+    },
+    "muscl": {
+        "advection": MusclAdvection(),
+        "diffusion": FiniteVolumeDiffusion(),
+        "reaction": ExactLogistic(),
+    },
+    "upwind": {
+        "advection": UpwindAdvection(),
+        "diffusion": FiniteVolumeDiffusion(),
+        "reaction": Rk4Logistic(),
+    },
+}
+
+PARAMETERS_2D: Mapping[str, Mapping[str, Intervals]] = {
+    "id": {"c": [(0.2, 1.5)], "D": [(0.05, 0.2)], "r": [(0.1, 1.0)]},
+    "ood": {
+        "c": [(0.1, 0.2), (1.5, 2.5)],
+        "D": [(0.01, 0.05), (0.2, 0.4)],
+        "r": [(0.05, 0.1), (1.0, 2.5)],
+    },
+}
+INITIAL_2D: Mapping[str, Mapping[str, InitialCondition]] = {
+    "id": {
+        "gaussian": Bump((0.05, 0.1)),
+        "smoothed step": Step((0.02, 0.05)),
+        "ring": Ring(),
+        "diagonal stripes": Wave(1, 3),
+        "multi-gaussian": Bumps((0.05, 0.1)),
+        "sigmoid": Sigmoid(),
+    },
+    "ood": {
+        "narrow gaussian": Bump((0.02, 0.04)),
+        "wide gaussian": Bump((0.25, 0.4)),
+        "near saturation": Near(0.9, 0.1),
+        "near extinction": Near(0.0, 0.05),
+        "high-frequency": Wave(4, 6),
+        "sharp front": Step((0.012, 0.02)),
+    },
+}
+PARAMETERS_1D: Mapping[str, Mapping[str, Intervals]] = {
+    "id": {"c": [(0.5, 3.0)], "D": [(0.01, 0.5)]},
+    "ood": {"c": [(0.1, 0.5), (3.0, 5.0)], "D": [(0.001, 0.01), (0.5, 1.0)]},
+}
+STEP_1D = (0.002, 0.002)  # an eighth of a cell of the 64: a step on any grid that is asked, yet smooth on the truth's
+INITIAL_1D: Mapping[str, Mapping[str, InitialCondition]] = {
+    "id": {
+        "gaussian": Bump((0.03, 0.1)),
+        "step": Step(STEP_1D),
+        "sine": Wave(1, 4),
+        "multi-gaussian": Bumps((0.03, 0.1)),
+        "fourier series": FourierSeries(),
+    },
+    "ood": {
+        "narrow gaussian": Bump((0.01, 0.02)),
+        "wide gaussian": Bump((0.15, 0.3)),
+        "high-frequency": Wave(5, 10),
+        "multi-step": Steps(STEP_1D),
+    },
+}
+FINEST = {1: 2048, 2: 128}
+
+
+def _reference(processes: frozenset[str], boundary: tuple[str, ...], shape: tuple[int, ...]) -> Reference:
+    """At least four times finer than asked, and fine enough for the initial states."""
+    refinement = max(4, ceil(FINEST[len(shape)] / min(shape)))
+    if set(boundary) == {"periodic"}:
+        return FourierReference(processes, refinement)
+    return FiniteVolumeReference(processes, refinement)
+
+
+def _problem(name: str, axes: int, processes: tuple[str, ...], train: tuple[float, float], horizon: float) -> Problem:
+    parameters, initial = (PARAMETERS_1D, INITIAL_1D) if axes == 1 else (PARAMETERS_2D, INITIAL_2D)
+
+    def split(kind: str, time: tuple[float, float]) -> Split:
+        ranges: dict[str, Intervals] = {}
+        for process in processes:
+            letter = LETTERS[process]
+            names = [letter] if process == "reaction" else [letter + axis for axis in AXES[:axes]]
+            ranges |= dict.fromkeys(names, parameters[kind][letter])
+        return Split(ranges, initial[kind], time)
+
+    left = ["u_t"] + [TERMS[process] for process in processes if process == "advection"]
+    right = [TERMS[process] for process in processes if process != "advection"]
+    return Problem(
+        name=name,
+        equation=f"{' + '.join(left)} = {' + '.join(right) or '0'}",
+        behaviour=f"scalar u in [0, 1]; splits id and ood at T={horizon:g}, train at T in [{train[0]:g}, {train[1]:g}]",
+        processes=processes,
+        channels=(Channel("u"),),
+        shape=(64,) if axes == 1 else (32, 32),
+        lengths=(10.0,) if axes == 1 else (1.0, 1.0),
+        boundary=("periodic",) * axes,
+        splits={
+            "train": split("id", train),
+            "id": split("id", (horizon, horizon)),
+            "ood": split("ood", (horizon, horizon)),
+        },
+        dictionaries={
+            kind: Dictionary({process: solvers[process] for process in processes}) for kind, solvers in SOLVERS.items()
+        },
+        reference=_reference,
+    )
+
+
+PROBLEMS = (
+    _problem("adr2d", 2, ("advection", "diffusion", "reaction"), (0.1, 0.35), 0.2),
+    _problem("ad2d", 2, ("advection", "diffusion"), (0.02, 0.2), 0.2),
+    _problem("ad1d", 1, ("advection", "diffusion"), (0.1, 1.0), 0.5),
+    _problem("advection2d", 2, ("advection",), (0.02, 0.2), 0.2),
+    _problem("diffusion2d", 2, ("diffusion",), (0.02, 0.2), 0.2),
+    _problem("reaction2d", 2, ("reaction",), (0.02, 0.2), 0.2),
+    _problem("advection1d", 1, ("advection",), (0.1, 1.0), 0.5),
+    _problem("diffusion1d", 1, ("diffusion",), (0.1, 1.0), 0.5),
+)

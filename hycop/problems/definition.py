@@ -1,0 +1,187 @@
+"""What a problem is: an equation, how it splits, what is asked of it, and where its truth comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hycop.data import Dataset
+from hycop.dictionary import Dictionary
+from hycop.errors import InvalidInputError, UnknownNameError
+from hycop.grid import Array, Grid, checked_boundary
+from hycop.problems.draw import Draw, Intervals
+from hycop.query import Channel, Setting
+from hycop.references import Reference, error_estimate
+from hycop.version import __version__
+
+InitialCondition = Callable[[Draw, tuple[Array, ...]], Array]
+"""(draw, box coordinates in [0, 1] per axis, each (batch, …)) → one field (batch, *grid) of point values."""
+
+Progress = Callable[[int], None]
+"""Told how many more samples are done."""
+
+ESTIMATED = 32
+"""Samples on which the error of the truth is estimated, at most."""
+
+BLOCK_BYTES = 32 * 2**20
+"""How much of the fine initial state is made at a time."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """A distribution of queries: intervals for each parameter, families of initial states, and the query times."""
+
+    params: Mapping[str, Intervals]
+    initial: Mapping[str, InitialCondition]
+    time: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A family of queries for one equation.
+
+    ``reference(processes, boundary, shape)`` gives the trusted solver of the equation or a part of it.
+    """
+
+    name: str
+    equation: str
+    behaviour: str
+    processes: tuple[str, ...]
+    channels: tuple[Channel, ...]
+    shape: tuple[int, ...]
+    lengths: tuple[float, ...]
+    boundary: tuple[str, ...]
+    splits: Mapping[str, Split]
+    dictionaries: Mapping[str, Dictionary]
+    reference: Callable[[frozenset[str], tuple[str, ...], tuple[int, ...]], Reference]
+
+    @property
+    def dictionary(self) -> Dictionary:
+        """The default dictionary: the first of the named ones."""
+        return next(iter(self.dictionaries.values()))
+
+    def named_dictionary(self, name: str | None) -> Dictionary:
+        if name is None:
+            return self.dictionary
+        if name not in self.dictionaries:
+            raise UnknownNameError("dictionary", name, self.dictionaries, f"(of problem {self.name})")
+        return self.dictionaries[name]
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return tuple(next(iter(self.splits.values())).params)
+
+    def split(self, name: str) -> Split:
+        if name not in self.splits:
+            raise UnknownNameError("split", name, self.splits, f"(of problem {self.name})")
+        return self.splits[name]
+
+    def subflow(self, processes: Sequence[str] | frozenset[str]) -> Reference:
+        """A trusted solution of a part of the equation on the periodic box, usable as a primitive."""
+        wanted = frozenset(processes)
+        for process in wanted - set(self.processes):
+            raise UnknownNameError("process", process, self.processes, f"(of problem {self.name})")
+        if not wanted:
+            raise InvalidInputError("subflow needs at least one process")
+        return self.reference(wanted, self.boundary, self.shape)
+
+    def sample(
+        self,
+        samples: int,
+        split: str = "id",
+        seed: int = 0,
+        *,
+        shape: Sequence[int] | None = None,
+        times: Sequence[float] | None = None,
+        boundary: str | Sequence[str] | None = None,
+        progress: Progress | None = None,
+    ) -> Dataset:
+        """Queries with their truth, drawn from a split.
+
+        Sample i depends on (seed, split, i) alone: not on how many are drawn, on batches or on threads. ``times``
+        asks every sample at the same times; otherwise each has one, from the range of the split. The truth is solved
+        on a finer grid and restricted to ``shape`` by cell averages; its own error is estimated by doubling that grid.
+        """
+        if samples < 1:
+            raise InvalidInputError(f"samples is {samples}: at least 1 is needed")
+        chosen = self.split(split)
+        shape = self.shape if shape is None else tuple(int(n) for n in shape)
+        if len(shape) != len(self.shape):
+            raise InvalidInputError(f"shape {shape}: problem {self.name} has {len(self.shape)} axes")
+        walls = self.boundary if boundary is None else checked_boundary(boundary, len(shape))
+        asked = None if times is None else _checked_times(times)
+        reference = self.reference(frozenset(self.processes), walls, shape)
+        fine_bytes = 8 * int(np.prod([n * reference.refinement for n in shape]))
+        block = max(1, BLOCK_BYTES // fine_bytes)
+        parts: list[tuple[Setting, Array, Array]] = []
+        for first in range(0, samples, block):
+            count = min(block, samples - first)
+            setting, at, initial = self._queries(chosen, split, seed, first, count, shape, walls, asked)
+            parts.append((setting, at, reference.trajectory(initial, setting, at)))
+            if progress is not None:
+                progress(count)
+        # the estimate costs eight times as much per sample as the truth, so a small dataset gets a smaller one
+        count = min(ESTIMATED, max(4, samples // 8), samples)
+        setting, at, initial = self._queries(chosen, split, seed, 0, count, shape, walls, asked)
+        error = error_estimate(reference, initial, setting, at)
+        joined = Setting(
+            Grid(shape, np.concatenate([part.grid.lengths for part, _, _ in parts]), walls),
+            self.channels,
+            {name: np.concatenate([part.params[name] for part, _, _ in parts]) for name in self.parameters},
+        )
+        return Dataset(
+            problem=self.name,
+            split=split,
+            states=np.concatenate([states for _, _, states in parts]),
+            times=np.concatenate([np.pad(at, ((0, 0), (1, 0))) for _, at, _ in parts]),
+            setting=joined,
+            seed=seed,
+            reference=str(reference),
+            reference_error=error,
+            version=__version__,
+        )
+
+    def _queries(
+        self,
+        split: Split,
+        name: str,
+        seed: int,
+        first: int,
+        count: int,
+        shape: tuple[int, ...],
+        boundary: tuple[str, ...],
+        times: Array | None,
+    ) -> tuple[Setting, Array, Callable[[Grid], Array]]:
+        """Settings, times (batch, time) and initial states as a function of the grid, for samples first, …"""
+        draw = Draw.of(seed, f"{self.name}/{name}", first, count)
+        params = {parameter: draw.among(intervals) for parameter, intervals in split.params.items()}
+        at = draw.uniform(*split.time)[:, None]
+        if times is not None:
+            at = np.tile(times, (count, 1))
+        families = tuple(split.initial.values())
+        family = draw.integer(0, len(families) - 1)
+        setting = Setting(Grid.box(shape, self.lengths, boundary, count), self.channels, params)
+
+        def initial(grid: Grid) -> Array:
+            out = np.empty((count, 1, *grid.shape))
+            for index, condition in enumerate(families):
+                members = np.flatnonzero(family == index)
+                if members.size:
+                    part = grid.take(members)
+                    box = tuple(
+                        centre / part.lengths[:, axis].reshape((-1,) + (1,) * part.axes)
+                        for axis, centre in enumerate(part.centres())
+                    )
+                    out[members, 0] = condition(draw.take(members), box)
+            return out
+
+        return setting, at, initial
+
+
+def _checked_times(times: Sequence[float]) -> Array:
+    out = np.asarray(times, dtype=np.float64).reshape(-1)
+    if not (out.size and np.isfinite(out).all() and (out >= 0).all() and (np.diff(out) > 0).all()):
+        raise InvalidInputError(f"times {list(times)}: increasing, finite, non-negative numbers are needed")
+    return out

@@ -1,0 +1,128 @@
+"""What is asked: an initial state, its setting, and the time at which the solution is wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hycop.errors import InvalidInputError
+from hycop.grid import AXES, Array, Grid
+
+
+@dataclass(frozen=True)
+class Channel:
+    """One component of the state; ``normal`` is the axis along which a vector component points (a wall flips it)."""
+
+    name: str
+    normal: int | None = None
+
+
+def _column(name: str, value: object, batch: int) -> Array:
+    column = np.asarray(value, dtype=np.float64)
+    if column.ndim == 0:
+        column = np.full(batch, float(column))
+    if column.shape != (batch,):
+        raise InvalidInputError(f"{name} has shape {column.shape}: a number or ({batch},), one per sample, is needed")
+    bad = np.flatnonzero(~np.isfinite(column))
+    if bad.size:
+        raise InvalidInputError(f"{name} is {column[bad[0]]} for sample {bad[0]}: it must be finite")
+    return column
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """Everything a primitive may know besides the state: grid, channels and physical coefficients by name.
+
+    A coefficient is one number per sample; one that belongs to an axis ends in its letter (``cx``, ``Dy``).
+
+    >>> setting = Setting(Grid.box((8,), batch=2), (Channel("u"),), {"cx": 1.5})
+    >>> setting.param("cx"), setting.batch
+    (array([1.5, 1.5]), 2)
+    """
+
+    grid: Grid
+    channels: tuple[Channel, ...]
+    params: Mapping[str, Array]
+
+    def __post_init__(self) -> None:
+        columns = {name: _column(f"parameter '{name}'", value, self.grid.batch) for name, value in self.params.items()}
+        object.__setattr__(self, "channels", tuple(self.channels))
+        object.__setattr__(self, "params", columns)
+
+    @property
+    def batch(self) -> int:
+        return self.grid.batch
+
+    def param(self, name: str) -> Array:
+        """A coefficient (batch,); an error names the ones there are."""
+        if name not in self.params:
+            known = ", ".join(self.params) or "none"
+            raise InvalidInputError(f"parameter '{name}' is missing from the setting (given: {known})")
+        return self.params[name]
+
+    def per_axis(self, letter: str) -> Array:
+        """The coefficients ``letter`` + x, y, z of the grid's axes as one array (batch, axis)."""
+        return np.stack([self.param(letter + axis) for axis in AXES[: self.grid.axes]], axis=1)
+
+    def take(self, samples: Array | slice) -> Setting:
+        return Setting(
+            self.grid.take(samples), self.channels, {name: value[samples] for name, value in self.params.items()}
+        )
+
+    def with_grid(self, grid: Grid) -> Setting:
+        return replace(self, grid=grid)
+
+
+def checked_state(u: object, setting: Setting, name: str = "u0") -> Array:
+    """The state as a floating array of the setting's shape, or an error that names what is wrong with it."""
+    state = np.asarray(u)
+    if not np.issubdtype(state.dtype, np.floating):
+        if not (np.issubdtype(state.dtype, np.integer) or state.dtype == bool):
+            raise InvalidInputError(f"{name} has dtype {state.dtype}: real numbers are needed")
+        state = state.astype(np.float64)
+    expected = (setting.batch, len(setting.channels), *setting.grid.shape)
+    if state.shape != expected:
+        names = ", ".join(channel.name for channel in setting.channels)
+        raise InvalidInputError(
+            f"{name} has shape {state.shape}, but the setting needs {expected}: (batch, channels [{names}], *grid)"
+        )
+    finite = np.isfinite(state.reshape(setting.batch, -1)).all(axis=1)
+    if not finite.all():
+        raise InvalidInputError(f"{name} has a NaN or infinite value in sample {int(np.flatnonzero(~finite)[0])}")
+    return state
+
+
+@dataclass(frozen=True, eq=False)
+class Query:
+    """A batch of questions: the state at ``time`` that follows from ``u0`` in its ``setting``."""
+
+    u0: Array
+    setting: Setting
+    time: Array
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "u0", checked_state(self.u0, self.setting))
+        time = _column("time", self.time, self.setting.batch)
+        if (time < 0).any():
+            sample = int(np.flatnonzero(time < 0)[0])
+            raise InvalidInputError(f"time is {time[sample]} for sample {sample}: it must not be negative")
+        object.__setattr__(self, "time", time)
+
+    @property
+    def batch(self) -> int:
+        return self.setting.batch
+
+    @property
+    def grid(self) -> Grid:
+        return self.setting.grid
+
+    def take(self, samples: Array | slice) -> Query:
+        return Query(self.u0[samples], self.setting.take(samples), self.time[samples])
+
+    def at(self, times: Sequence[float] | Array) -> Query:
+        """The same initial states asked at each of several times: sample-major, batch × len(times) questions."""
+        times = np.asarray(times, dtype=np.float64).reshape(-1)
+        samples = np.repeat(np.arange(self.batch), times.size)
+        return Query(self.u0[samples], self.setting.take(samples), np.tile(times, self.batch))

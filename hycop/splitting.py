@@ -1,0 +1,206 @@
+"""Classical splittings as data: each writes the same kind of program that a policy writes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import sqrt
+
+import numpy as np
+
+from hycop.dictionary import Dictionary
+from hycop.errors import IncompatibleError, InvalidInputError, UnknownNameError
+from hycop.primitive import is_reversible
+from hycop.program import ProgramBatch
+from hycop.query import Query, Setting
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """A splitting A_{a1} B_{b1} A_{a2} B_{b2} …, with coefficients as fractions of the query time.
+
+    ``coefficients`` alternate between the outer operator A and the inner operator B. For n operators the same scheme
+    is written as a composition of the Lie map χ = A₁ A₂ … Aₙ and its adjoint χ* = Aₙ … A₂ A₁ with weights
+    a1 = w1, b1 = w1 + w2, a2 = w2 + w3, …, which keeps the order and gives nested palindromes:
+    A B C B A for Strang. ``outer`` names the primitive to put outside; by default the first of the dictionary.
+
+    >>> splitting("abab").weights
+    (0.2928932188134524, 0.4142135623730951, 0.2928932188134524)
+    """
+
+    name: str
+    order: int
+    coefficients: tuple[float, ...]
+    copies: int = 1
+    outer: str | None = None
+
+    def __str__(self) -> str:
+        repeat = f" x{self.copies}" if self.copies > 1 else ""
+        return f"{self.name}{repeat}{f'(outer={self.outer})' if self.outer else ''}"
+
+    def times(self, copies: int) -> Scheme:
+        """The scheme with its step cut into equal ones: scheme×m."""
+        if copies < 1:
+            raise InvalidInputError(f"scheme {self.name}: {copies} copies; at least 1 is needed")
+        return replace(self, copies=self.copies * copies)
+
+    def with_outer(self, primitive: str) -> Scheme:
+        return replace(self, outer=primitive)
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """Durations of χ, χ*, χ, …: successive remainders of the coefficients."""
+        weights: list[float] = []
+        rest = 0.0
+        for coefficient in self.coefficients:
+            rest = coefficient - rest
+            weights.append(rest)
+        while weights and abs(weights[-1]) < 1e-14:
+            weights.pop()
+        return tuple(weights)
+
+    @property
+    def backwards(self) -> bool:
+        """Whether it takes negative steps, as every real scheme of order above two must."""
+        return min(self.weights) < 0
+
+    def programs(self, query: Query, dictionary: Dictionary) -> ProgramBatch:
+        """One program per query, all of the same pattern."""
+        names = process_order(dictionary, query.setting, self.outer)
+        if self.backwards:
+            stuck = [name for name in names if not is_reversible(dictionary[name])]
+            if stuck:
+                raise IncompatibleError(
+                    f"scheme {self} takes negative steps, but {', '.join(map(repr, stuck))} cannot run backwards; "
+                    "use a positive one (strang, ababa, saba4, …) or reversible primitives"
+                )
+        index = [dictionary.names.index(name) for name in names]
+        ops: list[int] = []
+        fractions: list[float] = []
+        for k, weight in enumerate(self.weights * self.copies):
+            # an odd number of weights per copy starts the next copy with χ again, not with χ*
+            forwards = k % len(self.weights) % 2 == 0
+            for op in index if forwards else index[::-1]:
+                if ops and ops[-1] == op:
+                    fractions[-1] += weight / self.copies
+                else:
+                    ops.append(op)
+                    fractions.append(weight / self.copies)
+        batch = query.batch
+        return ProgramBatch(
+            dictionary.names, np.tile(ops, (batch, 1)), np.asarray(query.time)[:, None] * np.asarray(fractions)
+        )
+
+
+def process_order(dictionary: Dictionary, setting: Setting, outer: str | None = None) -> tuple[str, ...]:
+    """Primitives from the outermost in: the dictionary's order, ``outer`` first, those of one transform together."""
+    names = dictionary.names
+    for name in names:
+        shared = [other for other in names if other != name and dictionary[other].advances & dictionary[name].advances]
+        if shared:
+            raise IncompatibleError(
+                f"a classical splitting needs one primitive per process, but '{name}' and '{shared[0]}' overlap; "
+                f"drop one with without('{shared[0]}')"
+            )
+    if outer is not None:
+        dictionary[outer]
+        names = (outer, *(name for name in names if name != outer))
+    return tuple(name for group in _commuting_groups(names, dictionary, setting) for name in group)
+
+
+def _commuting_groups(names: Sequence[str], dictionary: Dictionary, setting: Setting) -> list[list[str]]:
+    """Primitives that share a transform together, in order of their first member; every other one alone."""
+    groups: dict[object, list[str]] = {}
+    for name in names:
+        symbol = getattr(dictionary[name], "symbol", None)
+        groups.setdefault(name if symbol is None else symbol(setting).transforms, []).append(name)
+    return list(groups.values())
+
+
+def _gauss_legendre(stages: int) -> Scheme:
+    """SABA_n of Laskar and Robutel: B by the weights of Gauss–Legendre on [0, 1], A by the gaps between its nodes."""
+    if not 1 <= stages <= 64:
+        raise InvalidInputError(f"scheme SABA{stages}: the number of stages must be between 1 and 64")
+    nodes, weights = np.polynomial.legendre.leggauss(stages)
+    gaps = np.diff(np.concatenate(([0.0], (nodes + 1) / 2, [1.0])))
+    interleaved = np.empty(2 * stages + 1)
+    interleaved[0::2] = gaps
+    interleaved[1::2] = weights / 2
+    return Scheme(f"SABA{stages}", 2, tuple(float(c) for c in interleaved))
+
+
+def _strang_composition(name: str, order: int, fractions: Sequence[float]) -> Scheme:
+    """Strang steps of the given fractions of the time, one after the other."""
+    coefficients = [0.0]
+    for fraction in fractions:
+        coefficients[-1] += fraction / 2
+        coefficients += [fraction, fraction / 2]
+    return Scheme(name, order, tuple(coefficients))
+
+
+def _schemes() -> dict[str, Scheme]:
+    root = 1 - sqrt(0.5)
+    a = 0.193183327503783685  # McLachlan, SIAM J. Sci. Comput. 16 (1995) 151
+    yoshida = 1 / (2 - 2 ** (1 / 3))  # Yoshida, Phys. Lett. A 150 (1990) 262
+    suzuki = 1 / (4 - 4 ** (1 / 3))  # Suzuki, Phys. Lett. A 146 (1990) 319
+    known = [
+        Scheme("Lie", 1, (1.0, 1.0)),
+        Scheme("Strang", 2, (0.5, 1.0, 0.5)),
+        Scheme("ABAB", 2, (root, 1 - root, 1 - root, root)),
+        Scheme("ABABA", 2, (a, 0.5, 1 - 2 * a, 0.5, a)),
+        *(_gauss_legendre(stages) for stages in (2, 3, 4, 5)),
+        _strang_composition("Yoshida", 4, (yoshida, 1 - 2 * yoshida, yoshida)),
+        _strang_composition("Suzuki", 4, (suzuki, suzuki, 1 - 4 * suzuki, suzuki, suzuki)),
+    ]
+    return {scheme.name.lower(): scheme for scheme in known}
+
+
+SCHEMES: Mapping[str, Scheme] = _schemes()
+"""The named schemes; SABA of any other number of stages and scheme×m come from ``splitting``."""
+
+_SPELLING = re.compile(
+    r"^(?P<base>[a-z]+\d*)(?:\s*[x×*]\s*(?P<copies>\d+))?(?:\s*\(\s*outer\s*=\s*(?P<outer>.+?)\s*\))?$"
+)
+
+
+def splitting(name: str) -> Scheme:
+    """A scheme by its name, as it prints: ``strang``, ``SABA7``, ``Strang x4``, ``ABABA x2(outer=diffusion)``.
+
+    >>> print(splitting("strang x4"), splitting("ababa(outer=diffusion)").order)
+    Strang x4 2
+    """
+    text = name.strip()
+    match = _SPELLING.match(text[: text.find("(")].lower() + text[text.find("(") :] if "(" in text else text.lower())
+    if match is None:
+        raise UnknownNameError("scheme", name, [scheme.name for scheme in SCHEMES.values()])
+    base = match["base"]
+    if base in SCHEMES:
+        scheme = SCHEMES[base]
+    elif re.fullmatch(r"saba\d+", base):
+        scheme = _gauss_legendre(int(base[4:]))
+    else:
+        raise UnknownNameError(
+            "scheme",
+            name,
+            [scheme.name for scheme in SCHEMES.values()],
+            "(also SABAn, 'NAME xM', 'NAME(outer=PRIMITIVE)')",
+        )
+    if match["copies"]:
+        scheme = scheme.times(int(match["copies"]))
+    return scheme.with_outer(match["outer"]) if match["outer"] else scheme
+
+
+def portfolio(dictionary: Dictionary, setting: Setting, copies: Sequence[int] = (1, 2, 4, 8)) -> tuple[Scheme, ...]:
+    """Every named scheme that these primitives can run, with each distinct outer operator, repeated ``copies`` times.
+
+    Which of two primitives that share a transform is outside makes no difference, so only the first is offered.
+    """
+    names = process_order(dictionary, setting)
+    reversible = all(is_reversible(dictionary[name]) for name in names)
+    _, *others = _commuting_groups(names, dictionary, setting)
+    outers = [None, *(group[0] for group in others)] if others else [None]
+    schemes = [scheme for scheme in SCHEMES.values() if reversible or not scheme.backwards]
+    return tuple(
+        replace(scheme.times(times), outer=outer) for outer in outers for scheme in schemes for times in copies
+    )

@@ -1,0 +1,178 @@
+"""The command line, run as a user runs it: output, exit codes, nothing half-written."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hycop
+
+ROOT = Path(__file__).parents[1]
+
+
+def hycop_command(*words: str | Path, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "hycop.cli", *map(str, words)]
+    env = {**os.environ, "COLUMNS": "200"}
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder or ROOT, env=env, check=False)
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("data") / "id.nc"
+    result = hycop_command("data", "adr2d", path, "--split", "id", "--samples", "6", "--seed", "4")
+    assert result.returncode == 0, result.stderr
+    assert "6 samples of adr2d/id on 32x32" in result.stdout and "estimated error" in result.stdout
+    return path
+
+
+def test_data_is_what_python_makes(dataset: Path) -> None:
+    made = hycop.problem("adr2d").sample(6, "id", seed=4)
+    stored = hycop.load(dataset)
+    assert np.array_equal(stored.states, made.states) and stored.seed == 4 and stored.split == "id"
+    assert stored.reference_error == made.reference_error
+
+
+def test_problems(tmp_path: Path) -> None:
+    result = hycop_command("problems", "--json", tmp_path / "p.json")
+    assert result.returncode == 0 and "adr2d" in result.stdout and "ad1d" in result.stdout
+    content = json.loads((tmp_path / "p.json").read_text())
+    assert {entry["name"] for entry in content["problems"]} == set(hycop.problems.PROBLEMS)
+    one = hycop_command("problems", "adr2d")
+    assert "near saturation" in one.stdout and "r in [0.05, 0.1] or [1, 2.5]" in one.stdout
+
+
+def test_evaluate_a_file(dataset: Path, tmp_path: Path) -> None:
+    file = tmp_path / "rows.json"
+    result = hycop_command(
+        "evaluate", "adr2d", "--data", dataset, "--scheme", "strang x2", "--scheme", "saba7",
+        "--program", "advection 0.2 -> diffusion 0.2 -> reaction 0.2", "--json", file,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    content = json.loads(file.read_text())
+    methods = [row["method"] for row in content["rows"]]
+    assert {"Strang x2", "SABA7", "advection 0.2 → diffusion 0.2 → reaction 0.2"} <= set(methods)
+    assert content["meta"]["command"].startswith("hycop evaluate adr2d")
+    assert all(row["work"] > 0 for row in content["rows"] if not row["method"].startswith("limit"))
+
+
+def test_evaluate_all(tmp_path: Path) -> None:
+    file = tmp_path / "rows.json"
+    result = hycop_command(
+        "evaluate", "ad1d", "--scheme", "all", "--split", "ood", "--samples", "5", "--seeds", "2",
+        "--dictionary", "upwind", "--metric", "rel_l2", "--json", file,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    rows = json.loads(file.read_text())["rows"]
+    assert any(row["method"].startswith("limit") for row in rows) and len(rows) > 50
+    assert all(row["seeds"] == 2 and row["dictionary"] == "upwind" for row in rows)
+
+
+def test_program(tmp_path: Path) -> None:
+    result = hycop_command(
+        "program", "adr2d", "--scheme", "ababa", "--sample", "2", "--time", "0.3",
+        "--figure", tmp_path / "line.png", "--json", tmp_path / "p.json",
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    assert "ABABA     advection 0.05795" in result.stdout and "T=0.3" in result.stdout
+    assert (tmp_path / "line.png").stat().st_size > 5000
+    content = json.loads((tmp_path / "p.json").read_text())
+    assert sum(step["duration"] for step in content["program"]) == pytest.approx(0.9)
+    file = tmp_path / "steps.json"
+    file.write_text(json.dumps(content["program"]))
+    again = hycop_command("evaluate", "adr2d", "--program", file, "--samples", "2", "--seeds", "1", "--times", "0.3")
+    assert again.returncode == 0, again.stderr
+
+
+def test_check() -> None:
+    good = hycop_command("check", "hycop.primitives:ExactLogistic")
+    assert good.returncode == 0, good.stdout + good.stderr
+    own = hycop_command("check", "examples/own_primitive.py:LinearDecay")
+    assert own.returncode == 0, own.stdout + own.stderr
+
+
+def test_check_fails_with_two(tmp_path: Path) -> None:
+    file = tmp_path / "wrong.py"
+    file.write_text(
+        (ROOT / "examples" / "own_primitive.py")
+        .read_text()
+        .replace("order = hycop.EXACT", "order = 1")
+        .replace("return u * factor", "return 1.01 * u * factor")
+    )
+    bad = hycop_command("check", f"{file}:LinearDecay")
+    assert bad.returncode == 2 and "identity" in bad.stdout
+
+
+def test_table_and_demo(tmp_path: Path) -> None:
+    listed = hycop_command("table", "--list")
+    assert "schemes" in listed.stdout
+    result = hycop_command(
+        "table", "schemes", "--samples", "4", "--seeds", "1", "--figures", tmp_path, "--json", tmp_path / "t.json"
+    )
+    assert result.returncode == 0, result.stderr
+    assert (tmp_path / "schemes_id.png").exists() and json.loads((tmp_path / "t.json").read_text())["rows"]
+    made = hycop_command("demo", "--out", tmp_path / "demo", "--samples", "6")
+    assert made.returncode == 0, made.stderr
+    assert (tmp_path / "demo" / "demo.png").stat().st_size > 20_000
+    assert "limit" in made.stdout and "→" in made.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["evaluate", "adr3d"], "unknown problem 'adr3d': did you mean adr2d"),
+        (["evaluate", "adr2d", "--scheme", "strong"], "unknown scheme 'strong': did you mean Strang"),
+        (["evaluate", "adr2d", "--dictionary", "spectal"], "did you mean spectral"),
+        (["evaluate", "adr2d", "--metric", "rel_l1", "--samples", "2"], "unknown metric"),
+        (["evaluate", "adr2d", "--program", "advection"], "program step 'advection'"),
+        (["evaluate", "adr2d", "--program", "advektion 0.1", "--samples", "2"], "did you mean advection"),
+        (["evaluate", "adr2d", "--program", "diffusion -0.1", "--samples", "2"], "cannot run backwards"),
+        (["evaluate", "adr2d", "--program", "diffusion nan", "--samples", "2"], "must be finite"),
+        (["evaluate", "adr2d", "--scheme", "yoshida", "--samples", "2"], "cannot run backwards"),
+        (["evaluate", "adr2d", "--boundary", "wall", "--samples", "2"], "primitive 'advection' cannot handle the wall"),
+        (["evaluate", "adr2d", "--shape", "8by8"], "--shape '8by8'"),
+        (["evaluate", "adr2d", "--times", "0.1;0.2"], "--times"),
+        (["evaluate", "adr2d", "--times", "-0.1"], "times"),
+        (["evaluate", "adr2d", "--samples", "0"], "samples"),
+        (["evaluate", "adr2d", "--seeds", "0"], "--seeds"),
+        (["evaluate", "adr2d", "--data", "nowhere.nc"], "nowhere.nc: no such file"),
+        (["data", "adr2d", "/nowhere/x.nc"], "/nowhere"),
+        (["data", "adr2d", "x.csv", "--samples", "1"], ".csv"),
+        (["data", "adr2d", "x.nc", "--seed", "-3", "--samples", "1"], "seed"),
+        (["program", "adr2d", "--sample", "-1"], "--sample"),
+        (["check", "hycop.primitives:MusclAdvektion"], "MusclAdvection"),
+        (["check", "nowhere.module:Name"], "nowhere"),
+        (["table", "skemes"], "did you mean schemes"),
+    ],
+)
+def test_mistakes_are_one_line_and_two(words: list[str], said: str, tmp_path: Path) -> None:
+    result = hycop_command(*words, "--json", tmp_path / "out.json", folder=tmp_path)
+    assert result.returncode == 2, (result.stdout, result.stderr)
+    assert said in result.stderr and "Traceback" not in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_dataset_of_another_problem(dataset: Path) -> None:
+    result = hycop_command("evaluate", "ad2d", "--data", dataset)
+    assert result.returncode == 2 and "adr2d" in result.stderr and str(dataset) in result.stderr
+
+
+def test_a_truncated_dataset(dataset: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.nc"
+    broken.write_bytes(dataset.read_bytes()[:3000])
+    result = hycop_command("evaluate", "adr2d", "--data", broken)
+    assert result.returncode == 2 and str(broken) in result.stderr and "Traceback" not in result.stderr
+
+
+def test_every_command_has_an_example() -> None:
+    listed = hycop_command("--help")
+    assert listed.returncode == 0
+    for name in ("problems", "data", "evaluate", "program", "check", "table", "demo"):
+        assert name in listed.stdout
+        assert f"Example: hycop {name}" in " ".join(hycop_command(name, "--help").stdout.split())

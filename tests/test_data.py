@@ -1,0 +1,483 @@
+"""Datasets in memory and in files: round trips, files of other tools, and every fault in one clear line."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import os
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import h5netcdf
+import numpy as np
+import pytest
+import xarray as xr
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hycop.data import Dataset, load, save
+from hycop.errors import DatasetError, InvalidInputError, OutputError
+from hycop.grid import Grid
+from hycop.query import Channel, Setting
+
+SUFFIXES = [".nc", ".npz"]
+
+
+def make(
+    shape: tuple[int, ...] = (6,),
+    *,
+    samples: int = 3,
+    times: int = 3,
+    dtype: Any = np.float64,
+    boundary: Any = "periodic",
+    channels: tuple[Channel, ...] = (Channel("u"),),
+    seed: int = 7,
+) -> Dataset:
+    rng = np.random.default_rng(seed)
+    grid = Grid(shape, rng.uniform(1.0, 9.0, (samples, len(shape))), Grid.box(shape, boundary=boundary).boundary)
+    setting = Setting(grid, channels, {"cx": rng.normal(size=samples), "g": 9.81})
+    states = rng.normal(size=(samples, times, len(channels), *shape)).astype(dtype)
+    clock = np.cumsum(rng.uniform(0.0, 1.0, (samples, times)), axis=1)
+    clock[:, 0] = 0.0
+    return Dataset("toy", "train", states, clock, setting, seed, "exact", 1e-9, "0.1.0")
+
+
+def assert_same(a: Dataset, b: Dataset) -> None:
+    for field in ("problem", "split", "seed", "reference", "reference_error", "version"):
+        assert getattr(a, field) == getattr(b, field), field
+    assert a.states.dtype == b.states.dtype
+    assert a.setting.channels == b.setting.channels
+    assert a.setting.grid.boundary == b.setting.grid.boundary
+    assert list(a.setting.params) == list(b.setting.params)
+    for x, y in [(a.states, b.states), (a.times, b.times), (a.setting.grid.lengths, b.setting.grid.lengths)]:
+        np.testing.assert_array_equal(x, y)
+    for name, value in a.setting.params.items():
+        np.testing.assert_array_equal(value, b.setting.params[name])
+
+
+# In memory
+
+
+def test_query_and_truth_are_sample_major() -> None:
+    data = make(samples=2, times=4)
+    query, truth = data.query, data.truth
+    assert query.batch == 6 and truth.shape == (6, 1, 6)
+    for row, (sample, time) in enumerate([(s, t) for s in range(2) for t in (1, 2, 3)]):
+        np.testing.assert_array_equal(query.u0[row], data.states[sample, 0])
+        np.testing.assert_array_equal(truth[row], data.states[sample, time])
+        assert query.time[row] == data.times[sample, time]
+        assert query.setting.param("cx")[row] == data.setting.param("cx")[sample]
+        np.testing.assert_array_equal(query.grid.lengths[row], data.setting.grid.lengths[sample])
+
+
+def test_query_time_is_counted_from_the_initial_state() -> None:
+    data = make(samples=1, times=2)
+    late = Dataset("toy", "train", data.states, [[2.0, 2.5]], data.setting)
+    assert late.query.time.tolist() == [0.5]
+
+
+def test_take_and_at() -> None:
+    data = make(samples=4, times=3)
+    some = data.take(np.array([2, 0]))
+    assert some.samples == 2
+    np.testing.assert_array_equal(some.states, data.states[[2, 0]])
+    np.testing.assert_array_equal(some.setting.param("cx"), data.setting.param("cx")[[2, 0]])
+    assert data.take(slice(1, 3)).samples == 2
+    for index in (2, -1):
+        last = data.at(index)
+        np.testing.assert_array_equal(last.truth, data.states[:, 2])
+        np.testing.assert_array_equal(last.query.time, data.times[:, 2])
+    for index in (0, 3, -3):
+        with pytest.raises(InvalidInputError, match=rf"time index {index}: .* 1 to 2"):
+            data.at(index)
+
+
+def test_initial_states_alone_are_allowed_but_cannot_be_asked(tmp_path: Path) -> None:
+    data = make(times=1)
+    save(data, tmp_path / "u0.nc")
+    assert_same(load(tmp_path / "u0.nc"), data)
+    with pytest.raises(InvalidInputError, match="no later time"):
+        _ = data.query
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"states": np.zeros((3, 3, 1, 5))}, r"states have shape \(3, 3, 1, 5\).*\(3, time, 1, 6\)"),
+        ({"states": np.zeros((3, 6))}, "states have shape"),
+        ({"states": np.zeros((3, 0, 1, 6))}, "at least one sample, time"),
+        ({"states": np.zeros((3, 3, 1, 6), dtype=complex)}, "states have dtype complex128"),
+        ({"times": np.zeros((3, 2))}, r"times have shape \(3, 2\).*\(3, 3\)"),
+        ({"times": [[0, 1, 2], [0, 2, 1], [0, 1, 2]]}, "times: sample 1 goes back from 2.0 to 1.0 at time index 2"),
+        ({"times": [[0, 1, 2], [0, 1, 2], [-1, 1, 2]]}, "times: -1.0 for sample 2, time index 0"),
+        ({"times": [[0, 1, np.nan], [0, 1, 2], [0, 1, 2]]}, "times: nan for sample 0, time index 2"),
+        ({"times": [["a", "b", "c"]] * 3}, "times have dtype"),
+        ({"seed": -2}, "seed is -2"),
+        ({"seed": 0.5}, "seed is 0.5"),
+        ({"seed": 2**63}, "seed is"),
+        ({"reference_error": np.nan}, "reference_error is nan"),
+        ({"problem": None}, "problem is None"),
+    ],
+)
+def test_invalid_fields_are_named(change: dict[str, Any], message: str) -> None:
+    data = make()
+    fields = {"problem": "toy", "split": "id", "states": data.states, "times": data.times, "setting": data.setting}
+    with pytest.raises(InvalidInputError, match=message):
+        Dataset(**(fields | change))
+
+
+def test_non_finite_state_is_located() -> None:
+    data = make(channels=(Channel("h"), Channel("m", 0)))
+    states = data.states.copy()
+    states[2, 1, 1, 3] = np.inf
+    with pytest.raises(InvalidInputError, match="channel 'm' has a NaN or infinite value in sample 2, time index 1"):
+        Dataset("toy", "id", states, data.times, data.setting)
+
+
+@pytest.mark.parametrize("name", ["time", "x", "seed", "a b", "a/b", "", "u"])
+def test_names_that_no_file_could_hold_are_refused(name: str) -> None:
+    setting = Setting(Grid.box((4,)), (Channel("u"),), {name: 1.0})
+    with pytest.raises(InvalidInputError, match=f"parameter '{name}'"):
+        Dataset("toy", "id", np.zeros((1, 2, 1, 4)), np.zeros((1, 2)), setting)
+
+
+def test_other_real_numbers_become_float64() -> None:
+    setting = Setting(Grid.box((4,)), (Channel("u"),), {})
+    assert Dataset("toy", "id", np.ones((1, 1, 1, 4), int), [[0]], setting).states.dtype == np.float64
+    assert Dataset("toy", "id", np.ones((1, 1, 1, 4), ">f4"), [[0]], setting).states.dtype == np.dtype("=f4")
+
+
+# Round trips
+
+MOMENTUM = (Channel("h"), Channel("hu", 0), Channel("hv", 1))
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("shape", "boundary", "channels"),
+    [
+        ((6,), "periodic", (Channel("u"),)),
+        ((1,), "outflow", (Channel("u"), Channel("v", 0))),
+        ((4, 5), ("periodic", "wall"), MOMENTUM),
+        ((2, 3, 4), ("wall", "outflow", "periodic"), (Channel("ρ"), Channel("w", 2))),
+    ],
+)
+def test_round_trip(tmp_path: Path, suffix: str, dtype: Any, shape: Any, boundary: Any, channels: Any) -> None:
+    data = make(shape, dtype=dtype, boundary=boundary, channels=channels)
+    save(data, tmp_path / f"data{suffix}")
+    assert_same(load(tmp_path / f"data{suffix}", problem="toy"), data)
+    assert [path.name for path in tmp_path.iterdir()] == [f"data{suffix}"]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    shape=st.lists(st.integers(1, 4), min_size=1, max_size=3).map(tuple),
+    samples=st.integers(1, 3),
+    times=st.integers(1, 3),
+    single=st.booleans(),
+    text=st.text(st.characters(exclude_categories=["C"]), max_size=5),
+    error=st.none() | st.floats(0, 1),
+    seed=st.integers(0, 2**63 - 1),
+)
+def test_round_trip_of_anything(
+    tmp_path: Path, suffix: str, shape: Any, samples: int, times: int, single: bool, text: str, error: Any, seed: int
+) -> None:
+    base = make(shape, samples=samples, times=times, dtype=np.float32 if single else np.float64)
+    data = Dataset(text, text, base.states, base.times, base.setting, seed, text, error, text)
+    save(data, tmp_path / f"any{suffix}")
+    assert_same(load(tmp_path / f"any{suffix}"), data)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_same_dataset_same_bytes(tmp_path: Path, suffix: str) -> None:
+    paths = [tmp_path / f"{name}{suffix}" for name in ("first", "second")]
+    for path in paths:
+        save(make((4, 5), channels=MOMENTUM), path)
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
+def test_file_reads_as_documented_without_hycop(tmp_path: Path) -> None:
+    save(make((4, 5), boundary=("periodic", "wall"), channels=MOMENTUM, dtype=np.float32), tmp_path / "data.nc")
+    with xr.open_dataset(tmp_path / "data.nc", engine="h5netcdf") as file:
+        assert file["hu"].dims == ("sample", "time", "x", "y") and file["hu"].dtype == np.float32
+        assert file["hu"].attrs == {"role": "channel", "normal": "x"} and file["h"].attrs == {"role": "channel"}
+        assert file["time"].dims == ("sample", "time") and file["lengths"].dims == ("sample", "axis")
+        assert file["g"].dims == ("sample",) and file["g"].attrs == {"role": "parameter"}
+        assert file.attrs["boundary"] == "periodic,wall" and file.attrs["schema"] == 1 and file.attrs["seed"] == 7
+    with h5netcdf.File(tmp_path / "data.nc") as raw:
+        assert not any("_FillValue" in variable.attrs for variable in raw.variables.values())
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_awkward_parameter_names(tmp_path: Path, suffix: str) -> None:
+    setting = Setting(Grid.box((4,)), (Channel("u"),), {"file": 1.0, "allow_pickle": 2.0, "γ": 1.4})
+    data = Dataset("toy", "id", np.zeros((1, 2, 1, 4)), [[0, 1]], setting)
+    save(data, tmp_path / f"data{suffix}")
+    assert_same(load(tmp_path / f"data{suffix}"), data)
+
+
+# Files of other tools
+
+
+def foreign(**replaced: Any) -> dict[str, Any]:
+    variables = {
+        "h": (("sample", "time", "x"), np.ones((2, 3, 4), np.float32)),
+        "m": (("sample", "time", "x"), np.zeros((2, 3, 4), np.float32)),
+        "time": (("sample", "time"), np.tile([0.0, 0.5, 1.0], (2, 1))),
+        "lengths": (("sample", "axis"), np.array([[1.0], [2.0]])),
+        "g": (("sample",), np.array([9.0, 10.0])),
+        "x": (("x",), np.arange(4.0)),
+    } | replaced
+    return {name: variable for name, variable in variables.items() if variable is not None}
+
+
+def write_foreign(path: Path, attrs: dict[str, Any] | None = None, **replaced: Any) -> Path:
+    variables, attrs = foreign(**replaced), attrs or {}
+    if path.suffix == ".npz":
+        np.savez(path, **{name: variable[1] for name, variable in variables.items()}, **attrs)
+    else:
+        xr.Dataset(variables, attrs=attrs).to_netcdf(path, engine="h5netcdf")
+    return path
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_file_of_another_tool(tmp_path: Path, suffix: str) -> None:
+    data = load(write_foreign(tmp_path / f"data{suffix}"))
+    assert data.setting.channels == (Channel("h"), Channel("m"))
+    assert data.states.shape == (2, 3, 2, 4) and data.states.dtype == np.float32
+    assert data.setting.params["g"].tolist() == [9.0, 10.0] and list(data.setting.params) == ["g"]
+    assert data.setting.grid.boundary == ("periodic",) and data.setting.grid.lengths.tolist() == [[1.0], [2.0]]
+    assert (data.problem, data.split, data.seed, data.reference, data.reference_error, data.version) == (
+        ("unknown", "unknown", -1, "unknown", None, "unknown")
+    )
+    assert load(tmp_path / f"data{suffix}", problem="swe1d").problem == "swe1d"
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_shared_times_lengths_and_scalars(tmp_path: Path, suffix: str) -> None:
+    path = write_foreign(
+        tmp_path / f"data{suffix}",
+        attrs={"boundary": "wall"},
+        time=(("time",), np.array([0.0, 0.5, 1.0])),
+        lengths=(("axis",), np.array([3.0])),
+        g=((), np.array(9.81)),
+    )
+    data = load(path)
+    assert data.times.tolist() == [[0.0, 0.5, 1.0]] * 2 and data.setting.grid.lengths.tolist() == [[3.0]] * 2
+    assert data.setting.params["g"].tolist() == [9.81] * 2 and data.setting.grid.boundary == ("wall",)
+
+
+def test_time_units_of_another_tool_are_left_alone(tmp_path: Path) -> None:
+    clock = np.tile([0.0, 0.5, 1.0], (2, 1))
+    path = write_foreign(tmp_path / "data.nc", time=(("sample", "time"), clock, {"units": "days since 2000-01-01"}))
+    np.testing.assert_array_equal(load(path).times, clock)
+
+
+def test_unrelated_variables_are_left_aside(tmp_path: Path) -> None:
+    path = write_foreign(tmp_path / "data.nc", x_bounds=(("x", "two"), np.zeros((4, 2))), crs=((), np.array("plane")))
+    assert list(load(path).setting.params) == ["g"]
+
+
+# Faults on reading
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize(
+    ("replaced", "message"),
+    [
+        ({"time": None}, "variable 'time' is missing; the file has h, m"),
+        ({"lengths": None}, "variable 'lengths' is missing"),
+        ({"h": None, "m": None}, r"no channel, a variable \(sample, time, x"),
+        ({"m": (("sample", "time", "x"), np.full((2, 3, 4), np.nan))}, "'m' has a NaN .* in sample 0, time index 0"),
+        ({"g": (("sample",), np.array([1.0, np.nan]))}, "parameter 'g' is nan for sample 1"),
+        ({"g": (("sample",), np.array(["a", "b"]))}, "variable 'g' has dtype"),
+        ({"m": (("sample", "q"), np.zeros((2, 9)))}, "variable 'm' .* neither a channel .* nor a parameter"),
+        ({"time": (("sample", "time", "q"), np.zeros((2, 3, 2)))}, r"variable 'time' has shape \(2, 3, 2\)"),
+        ({"time": (("sample", "time"), np.array([[0, 1, 2], [0, 2, 1]]))}, "sample 1 goes back from 2.0 to 1.0"),
+        ({"lengths": (("sample", "axis"), np.ones((2, 2)))}, r"variable 'lengths' has shape \(2, 2\)"),
+        ({"lengths": (("sample", "axis"), np.zeros((2, 1)))}, "lengths"),
+        ({"h": (("sample", "time", "x"), np.full((2, 3, 4), 1j))}, "variable 'h' has dtype complex128|not a whole"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:You are writing invalid netcdf features")
+def test_bad_contents(tmp_path: Path, suffix: str, replaced: dict[str, Any], message: str) -> None:
+    path = tmp_path / f"data{suffix}"
+    if suffix == ".nc" and any(value is not None and value[1].dtype.kind == "c" for value in replaced.values()):
+        xr.Dataset(foreign(**replaced)).to_netcdf(path, engine="h5netcdf", invalid_netcdf=True)
+    else:
+        write_foreign(path, **replaced)
+    assert_one_line(path, message)
+
+
+def assert_one_line(path: Path, message: str, problem: str | None = None) -> None:
+    with pytest.raises(DatasetError, match=message) as caught:
+        load(path, problem)
+    text = str(caught.value)
+    assert text.startswith(str(path)) and "\n" not in text
+    assert (caught.value.__cause__ is None and caught.value.__suppress_context__) or caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize(
+    ("attrs", "message"),
+    [
+        ({"problem": "burgers"}, "attribute 'problem' is 'burgers', but 'toy' is asked for"),
+        ({"boundary": "perodic"}, "unknown boundary 'perodic': did you mean periodic"),
+        ({"boundary": "wall,wall"}, "2 names for 1 axes"),
+        ({"schema": 2}, "attribute 'schema' is 2"),
+        ({"seed": "many"}, "attribute 'seed' is 'many'"),
+        ({"seed": 1.5}, "attribute 'seed' is"),
+        ({"reference_error": "small"}, "attribute 'reference_error' is 'small'"),
+        ({"reference_error": -1.0}, "reference_error is -1.0"),
+    ],
+)
+def test_bad_attributes(tmp_path: Path, suffix: str, attrs: dict[str, Any], message: str) -> None:
+    assert_one_line(write_foreign(tmp_path / f"data{suffix}", attrs), message, problem="toy")
+
+
+@pytest.mark.parametrize(
+    ("attrs", "message"),
+    [
+        ({"role": "parameter"}, "variable 'm' .* neither"),
+        ({"role": "channel", "normal": "y"}, "variable 'm': attribute 'normal' is 'y'"),
+    ],
+)
+def test_bad_roles(tmp_path: Path, attrs: dict[str, str], message: str) -> None:
+    path = write_foreign(tmp_path / "data.nc", m=(("sample", "time", "x"), np.zeros((2, 3, 4)), attrs))
+    assert_one_line(path, message)
+
+
+def test_npz_arrays_of_different_sizes(tmp_path: Path) -> None:
+    assert_one_line(write_foreign(tmp_path / "data.npz", g=(("sample",), np.ones(5))), "sample")
+    assert_one_line(write_foreign(tmp_path / "data.npz", m=((), np.ones((2, 3, 5)))), "'x'")
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("part", [0.0, 0.3, 0.7, 0.99])
+def test_truncated_file(tmp_path: Path, suffix: str, part: float) -> None:
+    path = tmp_path / f"data{suffix}"
+    save(make((16, 16)), path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(part * len(whole))])
+    assert_one_line(path, "not a whole (netCDF-4|npz) dataset .* damaged")
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_garbage_file(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"data{suffix}"
+    path.write_bytes(np.random.default_rng(0).bytes(5000))
+    assert_one_line(path, "not a whole (netCDF-4|npz) dataset")
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("part", np.linspace(0, 0.98, 15).round(2).tolist())
+def test_damaged_bytes_never_escape_as_another_error(tmp_path: Path, suffix: str, part: float) -> None:
+    # At fixed places: a few wrong bytes in a netCDF file make HDF5 itself search for minutes.
+    path = tmp_path / f"data{suffix}"
+    save(make((4,), samples=2), path)
+    damaged = bytearray(path.read_bytes())
+    start = int(part * len(damaged))
+    damaged[start : start + 40] = b"\xa5" * len(damaged[start : start + 40])
+    path.write_bytes(damaged)
+    try:
+        load(path)
+    except DatasetError as error:
+        assert str(error).startswith(str(path)) and "\n" not in str(error)
+
+
+def test_damaged_root_is_reported_in_silence(tmp_path: Path) -> None:
+    path = tmp_path / "data.nc"
+    save(make(), path)
+    path.write_bytes(path.read_bytes().replace(b"OHDR", b"oHDR", 1))
+    assert_one_line(path, "not a whole netCDF-4 dataset")
+    gc.collect()  # a traceback from a destructor would be an error here
+
+
+def test_pickles_are_not_opened(tmp_path: Path) -> None:
+    np.savez(tmp_path / "data.npz", h=np.array([{"a": 1}], dtype=object))
+    assert_one_line(tmp_path / "data.npz", "not a whole npz dataset")
+    with open(tmp_path / "array.npz", "wb") as file:
+        np.save(file, np.zeros(3))
+    assert_one_line(tmp_path / "array.npz", "not a whole npz dataset")
+    with zipfile.ZipFile(tmp_path / "other.npz", "w") as archive:
+        archive.writestr("hello.txt", "hello")
+    assert_one_line(tmp_path / "other.npz", "not a whole npz dataset|no channel")
+
+
+def test_missing_file_folder_and_suffix(tmp_path: Path) -> None:
+    assert_one_line(tmp_path / "none.nc", "no such file")
+    (tmp_path / "folder.nc").mkdir()
+    assert_one_line(tmp_path / "folder.nc", "is a folder")
+    assert_one_line(tmp_path / "data.csv", r"unknown suffix '.csv'.*\.nc or \.npz")
+
+
+# Faults on writing
+
+
+def assert_not_written(path: Path, message: str, folder: Path) -> None:
+    before = {entry: entry.read_bytes() for entry in folder.rglob("*") if entry.is_file()}
+    with pytest.raises(OutputError, match=message) as caught:
+        save(make(), path)
+    assert str(caught.value).startswith(str(path)) and "\n" not in str(caught.value)
+    assert {entry: entry.read_bytes() for entry in folder.rglob("*") if entry.is_file()} == before
+
+
+def test_places_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "folder.nc").mkdir()
+    (tmp_path / "text").write_text("text")
+    assert_not_written(tmp_path / "folder.nc", "is a folder", tmp_path)
+    assert_not_written(tmp_path / "missing" / "data.nc", "there is no folder .*missing; create it", tmp_path)
+    assert_not_written(tmp_path / "text" / "data.nc", "there is no folder", tmp_path)
+    assert_not_written(tmp_path / "data.h5", r"unknown suffix '.h5'.*\.nc or \.npz", tmp_path)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_folder_without_permission(tmp_path: Path, suffix: str) -> None:
+    tmp_path.chmod(0o500)
+    try:
+        assert_not_written(tmp_path / f"data{suffix}", "cannot be written .*[Pp]ermission", tmp_path)
+    finally:
+        tmp_path.chmod(0o700)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("exists", [False, True])
+@pytest.mark.parametrize("call", ["fsync", "replace"])
+def test_failure_before_the_rename_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, exists: bool, call: str
+) -> None:
+    path = tmp_path / f"data{suffix}"
+    if exists:
+        save(make(seed=1), path)
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, call, fail)
+    assert_not_written(path, "cannot be written .No space left on device.", tmp_path)
+    monkeypatch.undo()
+    if exists:
+        assert_same(load(path), make(seed=1))
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_interrupt_cleans_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        save(make(), tmp_path / f"data{suffix}")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_overwriting_what_was_loaded(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"data{suffix}"
+    save(make(seed=1), path)
+    save(load(path).take(slice(0, 1)), path)
+    assert_same(load(path), make(seed=1).take(slice(0, 1)))

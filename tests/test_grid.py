@@ -1,0 +1,149 @@
+"""Boxes, cells and boundaries; and averages on coarser grids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hycop.errors import HyCOPError, InvalidInputError, UnknownNameError
+from hycop.grid import BOUNDARIES, Grid, restrict
+
+properties = settings(max_examples=50, deadline=None, derandomize=True, database=None)
+shapes = st.lists(st.integers(1, 6), min_size=1, max_size=3).map(tuple)
+seeds = st.integers(0, 2**32 - 1)
+
+BAD_GRIDS: dict[str, tuple[Callable[[], object], type[HyCOPError], str]] = {
+    "no axis": (lambda: Grid.box(()), InvalidInputError, r"grid shape \(\)"),
+    "four axes": (lambda: Grid.box((2, 2, 2, 2)), InvalidInputError, "grid shape .*one to three axes"),
+    "no cells": (lambda: Grid.box((4, 0)), InvalidInputError, "grid shape .*at least one cell"),
+    "negative cells": (lambda: Grid.box((-3,)), InvalidInputError, "grid shape"),
+    "lengths without batch": (
+        lambda: Grid((4,), np.ones(1), ("wall",)),
+        InvalidInputError,
+        r"grid lengths .*\(batch, 1\)",
+    ),
+    "lengths of other axes": (
+        lambda: Grid((4, 4), np.ones((2, 3)), ("wall",) * 2),
+        InvalidInputError,
+        r"grid lengths have shape \(2, 3\)",
+    ),
+    "zero length": (lambda: Grid.box((4,), 0.0), InvalidInputError, "grid lengths.*finite and positive"),
+    "negative length": (lambda: Grid.box((4, 4), (1.0, -1.0)), InvalidInputError, "grid lengths"),
+    "NaN length": (lambda: Grid.box((4,), np.nan), InvalidInputError, "grid lengths"),
+    "infinite length": (lambda: Grid.box((4,), np.inf), InvalidInputError, "grid lengths"),
+    "unknown boundary": (
+        lambda: Grid.box((4,), boundary="walls"),
+        UnknownNameError,
+        "boundary 'walls'.*did you mean wall",
+    ),
+    "far-off boundary": (lambda: Grid.box((4,), boundary="?"), UnknownNameError, "known: outflow, periodic, wall"),
+    "too many boundaries": (
+        lambda: Grid.box((4,), boundary=("wall", "wall")),
+        InvalidInputError,
+        "grid boundary: 2 names for 1 axes",
+    ),
+    "too few boundaries": (lambda: Grid.box((4, 4), boundary=("wall",)), InvalidInputError, "grid boundary: 1 names"),
+    "refined away": (lambda: Grid.box((4,)).refined(0), InvalidInputError, "grid shape"),
+    "another unknown boundary": (lambda: Grid.box((4,)).with_boundary("period"), UnknownNameError, "periodic"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_GRIDS)
+def test_bad_grids_are_refused_by_name(case: str) -> None:
+    build, kind, message = BAD_GRIDS[case]
+    with pytest.raises(kind, match=message) as caught:
+        build()
+    assert type(caught.value) is kind
+
+
+def test_a_box_is_the_same_for_every_sample() -> None:
+    grid = Grid.box((6, 4), lengths=(3.0, 1.0), boundary=("periodic", "wall"), batch=3)
+    assert (grid.axes, grid.batch, grid.cells) == (2, 3, 24)
+    assert grid.boundary == ("periodic", "wall")
+    np.testing.assert_array_equal(grid.spacing, [[0.5, 0.25]] * 3)
+
+
+def test_a_grid_is_frozen() -> None:
+    with pytest.raises(AttributeError):
+        Grid.box((4,)).shape = (5,)  # type: ignore[misc]
+
+
+@properties
+@given(shapes, seeds)
+def test_centres_are_the_middles_of_the_cells(shape: tuple[int, ...], seed: int) -> None:
+    lengths = np.random.default_rng(seed).uniform(0.1, 9.0, (2, len(shape)))
+    grid = Grid(shape, lengths, ("wall",) * len(shape))
+    for axis, centres in enumerate(grid.centres()):
+        assert np.broadcast_shapes(centres.shape, (2, *shape)) == (2, *shape)
+        along = centres.reshape(2, shape[axis])
+        np.testing.assert_allclose(along[:, 0], 0.5 * grid.spacing[:, axis], rtol=1e-14)
+        np.testing.assert_allclose(along[:, 0] + along[:, -1], lengths[:, axis], rtol=1e-14)
+        np.testing.assert_allclose(np.diff(along), grid.spacing[:, [axis]] * np.ones(shape[axis] - 1), rtol=1e-11)
+
+
+@properties
+@given(shapes, st.integers(1, 4))
+def test_refined_boxes_keep_their_lengths_and_nest(shape: tuple[int, ...], factor: int) -> None:
+    grid = Grid.box(shape, lengths=2.5, boundary="outflow", batch=2)
+    fine = grid.refined(factor)
+    assert fine.shape == tuple(n * factor for n in shape)
+    assert fine.boundary == grid.boundary
+    np.testing.assert_array_equal(fine.lengths, grid.lengths)
+    coarse_x, fine_x = (np.broadcast_to(g.centres()[0], (2, *g.shape)) for g in (grid, fine))
+    np.testing.assert_allclose(restrict(fine_x, shape), coarse_x, rtol=1e-14)
+
+
+@pytest.mark.parametrize("boundary", sorted(BOUNDARIES))
+def test_with_boundary_changes_the_boundary_only(boundary: str) -> None:
+    grid = Grid.box((4, 3), lengths=(1.0, 2.0), batch=2)
+    other = grid.with_boundary(boundary)
+    assert other.boundary == (boundary, boundary)
+    assert grid.boundary == ("periodic", "periodic")
+    assert other.shape == grid.shape
+    np.testing.assert_array_equal(other.lengths, grid.lengths)
+
+
+def test_take_chooses_samples() -> None:
+    grid = Grid((4,), np.array([[1.0], [2.0], [3.0]]), ("wall",))
+    np.testing.assert_array_equal(grid.take(np.array([2, 0, 2])).lengths, [[3.0], [1.0], [3.0]])
+    np.testing.assert_array_equal(grid.take(slice(1, None)).lengths, [[2.0], [3.0]])
+    assert grid.take(slice(0, 1)).boundary == ("wall",)
+
+
+@properties
+@given(shapes, st.integers(1, 3), st.integers(1, 3), seeds)
+def test_restrict_keeps_totals_and_nests(shape: tuple[int, ...], first: int, second: int, seed: int) -> None:
+    middle = tuple(n * first for n in shape)
+    fine = tuple(n * second for n in middle)
+    u = np.random.default_rng(seed).standard_normal((2, 3, *fine))
+    coarse = restrict(u, shape)
+    assert coarse.shape == (2, 3, *shape)
+    spaces = tuple(range(2, u.ndim))
+    np.testing.assert_allclose(coarse.mean(axis=spaces), u.mean(axis=spaces), atol=1e-14)
+    np.testing.assert_allclose(restrict(restrict(u, middle), shape), coarse, atol=1e-14)
+    np.testing.assert_array_equal(restrict(u, fine), u)
+    np.testing.assert_array_equal(restrict(np.full(fine, 0.75), shape), np.full(shape, 0.75))
+
+
+def test_restrict_averages_blocks() -> None:
+    u = np.arange(24.0).reshape(1, 1, 4, 6)
+    np.testing.assert_array_equal(restrict(u, (2, 2)), [[[[4.0, 7.0], [16.0, 19.0]]]])
+
+
+@pytest.mark.parametrize("shape", [(3,), (8,), (5,)])
+def test_restrict_refuses_what_does_not_divide(shape: tuple[int, ...]) -> None:
+    with pytest.raises(InvalidInputError, match=r"cannot restrict \(4,\) to \(\d,\)"):
+        restrict(np.zeros((1, 1, 4)), shape)
+
+
+@properties
+@given(shapes)
+def test_cells_are_the_product_of_the_shape(shape: tuple[int, ...]) -> None:
+    grid = Grid.box(shape)
+    assert grid.cells == prod(shape)
+    assert grid.axes == len(shape)

@@ -1,0 +1,40 @@
+"""Pictures have something on them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from hycop.plots import Point, demo_figure, draw_field, error_figure, timeline_figure
+from hycop.program import Program
+
+
+@pytest.mark.parametrize("shape", [(16,), (8, 12), (6, 5, 4)])
+def test_fields_of_every_dimension(shape: tuple[int, ...]) -> None:
+    axes = Figure().subplots()
+    draw_field(axes, np.random.default_rng(0).random(shape), [1.0] * len(shape), "u")
+    assert axes.lines or axes.images
+
+
+def test_timelines_are_as_long_as_their_steps() -> None:
+    program = Program.of(("a", 0.1), ("b", 0.3), ("a", 0.2))
+    axes = timeline_figure({"one": program}, ("a", "b")).axes[0]
+    widths = [bar.get_width() for bar in axes.patches if bar.get_width() > 0 and bar.get_height() == 0.62]
+    assert widths == pytest.approx([0.1, 0.3, 0.2])
+
+
+def test_error_against_work_shows_families_and_the_limit() -> None:
+    points = [Point("Strang", 10, 1e-2), Point("Strang", 20, 1e-3), Point("Lie", 5, 1e-1)]
+    axes = error_figure(points, 1e-4, "title").axes[0]
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert set(labels) == {"Strang", "Lie", "limit of the dictionary"}
+
+
+def test_demo_figure_can_be_saved(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    u = np.random.default_rng(0).random((8, 8))
+    fields = {"initial": u, "truth": u, "error": u - u.mean()}
+    program = Program.of(("a", 0.1), ("b", 0.3))
+    figure = demo_figure(fields, [1, 1], {"x": program}, ("a", "b"), [Point("x", 1, 1e-3)], 1e-4, "t")
+    figure.savefig(tmp_path / "demo.png")
+    assert (tmp_path / "demo.png").stat().st_size > 10_000

@@ -1,0 +1,477 @@
+"""Every primitive that comes with HyCOP: contract, invariants, symmetries, analytic solutions and bad input."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from hycop.conformance import check_primitive
+from hycop.errors import HyCOPError, IncompatibleError, InvalidInputError, UnknownNameError
+from hycop.grid import AXES, Array, Grid
+from hycop.primitive import Primitive, boundaries_of, conserved_channels
+from hycop.primitives import (
+    PRIMITIVES,
+    ExactLogistic,
+    FiniteVolumeDiffusion,
+    MusclAdvection,
+    Rk4Logistic,
+    SpectralAdvection,
+    SpectralDiffusion,
+    UpwindAdvection,
+    find_primitive,
+)
+from hycop.query import Channel, Setting
+
+every_primitive = pytest.mark.parametrize("kind", PRIMITIVES.values(), ids=PRIMITIVES)
+CONSERVING = {name: kind for name, kind in PRIMITIVES.items() if getattr(kind(), "conserves", None)}
+SIZES = (1, 2, 3, 4, 5, 7, 8, 12)
+CHANNELS = (Channel("a"), Channel("b"))
+SCALAR = (Channel("u"),)
+
+# the same examples in every run: a failure in one run and none in the next helps nobody
+properties = settings(max_examples=40, deadline=None, derandomize=True, database=None)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread() -> Iterator[int]:
+    """Small states: threads would mostly wait for those of the other test worker."""
+    threads = numba.get_num_threads()
+    numba.set_num_threads(1)
+    yield threads
+    numba.set_num_threads(threads)
+
+
+@pytest.fixture
+def all_threads(one_thread: int) -> Iterator[None]:
+    numba.set_num_threads(one_thread)
+    yield
+    numba.set_num_threads(1)
+
+
+@dataclass(frozen=True, eq=False)
+class Box:
+    """A state, its setting and durations, drawn at random."""
+
+    u: Array
+    setting: Setting
+    duration: Array
+
+    def flow(self, kind: Callable[[], Primitive]) -> Array:
+        return kind().flow(self.u, self.duration, self.setting)
+
+
+def box(seed: int, boundary: tuple[str, ...], shape: tuple[int, ...]) -> Box:
+    """Two samples of two channels in [0, 1]; some velocities and diffusivities are zero."""
+    rng = np.random.default_rng(seed)
+    axes = len(shape)
+    grid = Grid(shape, rng.uniform(0.3, 5.0, (2, axes)), boundary)
+    params = {"r": rng.uniform(-2.0, 2.0, 2)}
+    for axis in AXES[:axes]:
+        params["c" + axis] = rng.choice([0.0, 1.0], 2, p=[0.1, 0.9]) * rng.uniform(-2.0, 2.0, 2)
+        params["D" + axis] = rng.choice([0.0, 1.0], 2, p=[0.1, 0.9]) * rng.uniform(0.0, 0.3, 2)
+    u = rng.uniform(0.0, 1.0, (2, 2, *shape))
+    return Box(u, Setting(grid, CHANNELS, params), rng.uniform(0.0, 0.5, 2))
+
+
+@st.composite
+def boxes(draw: st.DrawFn, boundaries: frozenset[str], axes: tuple[int, ...] = (1, 2, 3)) -> Box:
+    shape = tuple(draw(st.lists(st.sampled_from(SIZES), min_size=min(axes), max_size=max(axes))))
+    names = tuple(draw(st.sampled_from(sorted(boundaries))) for _ in shape)
+    return box(draw(st.integers(0, 2**32 - 1)), names, shape)
+
+
+def mirrored(state: Box, axis: int) -> Box:
+    """The same seen in a mirror: the axis reversed, and the wind along it."""
+    params = dict(state.setting.params)
+    params["c" + AXES[axis]] = -params["c" + AXES[axis]]
+    setting = Setting(state.setting.grid, state.setting.channels, params)
+    return Box(np.flip(state.u, 2 + axis).copy(), setting, state.duration)
+
+
+def in_other_units(state: Box, metre: float, second: float) -> Box:
+    """The same with lengths and times measured in other units."""
+    powers = {"r": (0, -1), "c": (1, -1), "D": (2, -1)}
+    params = {
+        name: value * metre ** powers[name[0]][0] * second ** powers[name[0]][1]
+        for name, value in state.setting.params.items()
+    }
+    grid = state.setting.grid
+    scaled = Grid(grid.shape, grid.lengths * metre, grid.boundary)
+    return Box(state.u, Setting(scaled, CHANNELS, params), state.duration * second)
+
+
+def one_box(shape: tuple[int, ...], boundary: str | tuple[str, ...] = "periodic", **params: float) -> Setting:
+    return Setting(Grid.box(shape, 1.0, boundary), SCALAR, params)
+
+
+# ---------------------------------------------------------------------------------------- the contract
+
+
+@every_primitive
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.usefixtures("all_threads")
+def test_conforms(kind: Callable[[], Primitive], seed: int) -> None:
+    check_primitive(kind(), seed).raise_if_failed()
+
+
+def test_registry() -> None:
+    assert find_primitive("MusclAdvection") is MusclAdvection
+    with pytest.raises(UnknownNameError, match="did you mean MusclAdvection"):
+        find_primitive("MuslAdvection")
+
+
+@every_primitive
+@given(data=st.data())
+@properties
+def test_float32_stays_float32(kind: Callable[[], Primitive], data: st.DataObject) -> None:
+    state = data.draw(boxes(boundaries_of(kind())))
+    single = kind().flow(state.u.astype(np.float32), state.duration, state.setting)
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single, state.flow(kind), rtol=0, atol=2e-4)
+
+
+@every_primitive
+@given(data=st.data())
+@properties
+def test_work_is_positive_and_ignores_other_samples(kind: Callable[[], Primitive], data: st.DataObject) -> None:
+    state = data.draw(boxes(boundaries_of(kind())))
+    work = kind().work(state.u, state.duration, state.setting)
+    one = slice(1, 2)
+    assert work.shape == (2,) and (work >= 0).all()
+    assert kind().work(state.u[one], state.duration[one], state.setting.take(one))[0] == work[1]
+
+
+# ------------------------------------------------------------------------------------------ invariants
+
+
+@pytest.mark.parametrize("kind", CONSERVING.values(), ids=CONSERVING)
+@given(data=st.data())
+@properties
+def test_keeps_totals(kind: Callable[[], Primitive], data: st.DataObject) -> None:
+    state = data.draw(boxes(boundaries_of(kind()) & {"periodic", "wall"}))
+    assert conserved_channels(kind(), state.setting) == (0, 1)
+    cells = tuple(range(2, state.u.ndim))
+    drift = (state.flow(kind) - state.u).sum(axis=cells)
+    assert (np.abs(drift) <= 1e-12 * state.u.sum(axis=cells)).all()
+
+
+MANY_STEPS = [
+    pytest.param(kind, boundary, id=f"{name}-{'-'.join(boundary)}")
+    for name, kind in CONSERVING.items()
+    for boundary in (("periodic", "periodic"), ("wall", "wall"), ("periodic", "wall"))
+    if set(boundary) <= boundaries_of(kind())
+]
+
+
+@pytest.mark.parametrize(("kind", "boundary"), MANY_STEPS)
+def test_keeps_totals_over_ten_thousand_steps(kind: Callable[[], Primitive], boundary: tuple[str, ...]) -> None:
+    state = box(7, boundary, (5, 4))
+    primitive, u, rng = kind(), state.u, np.random.default_rng(8)
+    for _ in range(10_000):
+        u = primitive.flow(u, rng.uniform(0.0, 0.05, 2), state.setting)
+    np.testing.assert_allclose(u.sum(axis=(2, 3)), state.u.sum(axis=(2, 3)), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("kind", "boundaries"),
+    [
+        (UpwindAdvection, frozenset({"periodic", "outflow"})),
+        (MusclAdvection, frozenset({"periodic", "outflow"})),
+        (FiniteVolumeDiffusion, boundaries_of(FiniteVolumeDiffusion())),
+        (ExactLogistic, boundaries_of(ExactLogistic())),
+        (Rk4Logistic, boundaries_of(Rk4Logistic())),
+    ],
+)
+@given(data=st.data())
+@properties
+def test_makes_no_new_extrema(kind: Callable[[], Primitive], boundaries: frozenset[str], data: st.DataObject) -> None:
+    """Values stay between the extremes of their channel (between 0 and 1 where they react)."""
+    state = data.draw(boxes(boundaries))
+    out, cells = state.flow(kind), tuple(range(2, state.u.ndim))
+    reacts = "reaction" in kind().advances
+    low = 0.0 if reacts else state.u.min(axis=cells, keepdims=True)
+    high = 1.0 if reacts else state.u.max(axis=cells, keepdims=True)
+    assert (out >= low - 1e-13).all() and (out <= high + 1e-13).all()
+
+
+@pytest.mark.parametrize("kind", [UpwindAdvection, MusclAdvection])
+@given(data=st.data())
+@properties
+def test_stays_positive_at_walls(kind: Callable[[], Primitive], data: st.DataObject) -> None:
+    """What the wind piles up at a wall may grow, but nothing gets negative."""
+    assert data.draw(boxes(boundaries_of(kind()))).flow(kind).min() >= -1e-13
+
+
+@pytest.mark.parametrize("kind", [UpwindAdvection, MusclAdvection])
+@given(data=st.data())
+@properties
+def test_total_variation_does_not_grow(kind: Callable[[], Primitive], data: st.DataObject) -> None:
+    state = data.draw(boxes(frozenset({"periodic", "outflow"}), axes=(1,)))
+    wrap = {"append": state.u[..., :1]} if state.setting.grid.boundary == ("periodic",) else {}
+    before = np.abs(np.diff(state.u, **wrap)).sum(axis=-1)
+    out = state.flow(kind)
+    wrap = {"append": out[..., :1]} if wrap else {}
+    assert (np.abs(np.diff(out, **wrap)).sum(axis=-1) <= before + 1e-12).all()
+
+
+# ------------------------------------------------------------------------------------------ symmetries
+
+
+@every_primitive
+@given(data=st.data())
+@properties
+def test_moves_with_the_state(kind: Callable[[], Primitive], data: st.DataObject) -> None:
+    state = data.draw(boxes(boundaries_of(kind())))
+    shifts = [data.draw(st.integers(0, n)) for n in state.u.shape[2:]]
+    for axis, boundary in enumerate(state.setting.grid.boundary):
+        shifts[axis] *= boundary == "periodic"
+    axes = tuple(range(2, state.u.ndim))
+    moved = Box(np.roll(state.u, shifts, axes), state.setting, state.duration).flow(kind)
+    np.testing.assert_allclose(moved, np.roll(state.flow(kind), shifts, axes), rtol=0, atol=1e-13)
+
+
+@every_primitive
+@given(data=st.data())
+@properties
+def test_is_the_same_in_a_mirror(kind: Callable[[], Primitive], data: st.DataObject) -> None:
+    state = data.draw(boxes(boundaries_of(kind())))
+    for axis in range(state.setting.grid.axes):
+        image = np.flip(mirrored(state, axis).flow(kind), 2 + axis)
+        np.testing.assert_allclose(image, state.flow(kind), rtol=0, atol=1e-12)
+
+
+@every_primitive
+@given(data=st.data(), metre=st.floats(1e-3, 1e3), second=st.floats(1e-3, 1e3))
+@properties
+def test_does_not_know_units(kind: Callable[[], Primitive], data: st.DataObject, metre: float, second: float) -> None:
+    state = data.draw(boxes(boundaries_of(kind())))
+    other = in_other_units(state, metre, second)
+    work = kind().work(state.u, state.duration, state.setting)
+    # a duration of a whole number of sub-steps may be cut into one more of them after rounding
+    assume((work == kind().work(other.u, other.duration, other.setting)).all())
+    np.testing.assert_allclose(other.flow(kind), state.flow(kind), rtol=0, atol=1e-11)
+
+
+@every_primitive
+@given(data=st.data())
+@properties
+def test_a_line_in_more_axes(kind: Callable[[], Primitive], data: st.DataObject) -> None:
+    """A state that is constant along the other axes, without wind along them, stays so and follows the line."""
+    line = data.draw(boxes(boundaries_of(kind()), axes=(1,)))
+    room = data.draw(boxes(boundaries_of(kind()), axes=(2, 3)))
+    axes = room.setting.grid.axes
+    along = data.draw(st.integers(0, axes - 1))
+
+    def placed(values: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
+        return (*values[:along], value, *values[along + 1 :])
+
+    grid, n = room.setting.grid, line.setting.grid.shape[0]
+    lengths = grid.lengths.copy()
+    lengths[:, along] = line.setting.grid.lengths[:, 0]
+    shape = placed(grid.shape, n)
+    params = dict(room.setting.params) | {"r": line.setting.params["r"]}
+    params |= {"c" + axis: np.zeros(2) for axis in AXES[:axes]}
+    params |= {letter + AXES[along]: line.setting.params[letter + "x"] for letter in "cD"}
+    setting = Setting(Grid(shape, lengths, placed(grid.boundary, line.setting.grid.boundary[0])), CHANNELS, params)
+
+    def spread(u: Array) -> Array:
+        return np.broadcast_to(u.reshape(2, 2, *placed((1,) * axes, n)), (2, 2, *shape))
+
+    out = kind().flow(spread(line.u), line.duration, setting)
+    np.testing.assert_allclose(out, spread(line.flow(kind)), rtol=0, atol=1e-12)
+
+
+# ---------------------------------------------------------------------------------- analytic solutions
+
+
+@pytest.mark.parametrize("shape", [(16,), (15,), (12, 9)])
+def test_fourier_modes_travel(shape: tuple[int, ...]) -> None:
+    setting = one_box(shape, cx=0.7, cy=-1.3)
+    centres, c = setting.grid.centres(), setting.per_axis("c")[0]
+
+    def wave(time: float) -> Array:
+        return sum(np.sin(2 * np.pi * 3 * (x - speed * time)) for x, speed in zip(centres, c, strict=True))[:, None]
+
+    np.testing.assert_allclose(SpectralAdvection().flow(wave(0.0), np.array([0.6]), setting), wave(0.6), atol=1e-13)
+    back = SpectralAdvection().flow(wave(0.6), np.array([-0.6]), setting)
+    np.testing.assert_allclose(back, wave(0.0), atol=1e-13)
+
+
+def test_the_nyquist_mode_stands() -> None:
+    zigzag = np.where(np.arange(8) % 2, -1.0, 1.0)[None, None]
+    out = SpectralAdvection().flow(zigzag, np.array([0.3]), one_box((8,), cx=1.0))
+    np.testing.assert_allclose(out, zigzag, atol=1e-15)
+
+
+@pytest.mark.parametrize("boundary", ["periodic", "wall", "outflow"])
+@pytest.mark.parametrize("kind", [SpectralDiffusion, FiniteVolumeDiffusion])
+@pytest.mark.parametrize("n", [12, 13])
+def test_modes_decay(kind: Callable[[], Primitive], boundary: str, n: int) -> None:
+    """cos(kx) decays with D k², and with 4D/Δx² sin²(kΔx/2) by finite volumes."""
+    setting, time, diffusivity = one_box((n,), boundary, Dx=0.03), 0.8, 0.03
+    (x,) = setting.grid.centres()
+    for mode in range(1, 5):
+        k = np.pi * mode * (2 if boundary == "periodic" else 1)
+        rate = diffusivity * (k**2 if kind is SpectralDiffusion else 4 * n**2 * np.sin(k / n / 2) ** 2)
+        u = np.cos(k * x)[:, None]
+        out = kind().flow(u, np.array([time]), setting)
+        np.testing.assert_allclose(out, np.exp(-rate * time) * u, atol=1e-14)
+
+
+@pytest.mark.parametrize("kind", [SpectralDiffusion, FiniteVolumeDiffusion])
+@pytest.mark.parametrize("boundary", ["periodic", "wall", "outflow"])
+def test_everything_diffuses_in_the_end(kind: Callable[[], Primitive], boundary: str) -> None:
+    u = np.random.default_rng(0).uniform(size=(1, 1, 6, 7))
+    out = kind().flow(u, np.array([1e6]), one_box((6, 7), boundary, Dx=1.0, Dy=1.0))
+    np.testing.assert_allclose(out, u.mean(), atol=1e-14)
+
+
+@pytest.mark.parametrize(("kind", "tolerance"), [(ExactLogistic, 1e-14), (Rk4Logistic, 1e-4)])
+@pytest.mark.parametrize("r", [3.0, -3.0, 0.0])
+def test_logistic_growth(kind: Callable[[], Primitive], tolerance: float, r: float) -> None:
+    u = np.linspace(0.0, 1.5, 31).reshape(1, 1, 31)
+    a = 0.9 * r
+    out = kind().flow(u, np.array([0.9]), one_box((31,), r=r))
+    np.testing.assert_allclose(out[0, 0, :21], (u * np.exp(a) / (1 + u * np.expm1(a)))[0, 0, :21], atol=tolerance)
+    assert out[0, 0, 0] == 0.0
+    assert out[0, 0, 20] == pytest.approx(1.0, abs=1e-15)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_logistic_growth_for_ages(dtype: type) -> None:
+    u = np.array([0.0, 1e-30, 1e-3, 0.5, 1.0, 30.0], dtype=dtype).reshape(1, 1, 6)
+    for a in (50.0, 700.0, 1e4, 1e300):
+        out = ExactLogistic().flow(u, np.array([a]), one_box((6,), r=1.0))
+        assert np.isfinite(out).all()
+        assert out[0, 0, 0] == 0.0
+        if a > 100:
+            np.testing.assert_allclose(out[0, 0, 1:], 1.0)
+
+
+def test_logistic_growth_backwards_for_ages() -> None:
+    """Values in [0, 1) come from ever closer to 0, and 1 from 1."""
+    u = np.array([0.0, 1e-3, 0.5, 1.0]).reshape(1, 1, 4)
+    for a in (-50.0, -700.0, -1e4):
+        out = ExactLogistic().flow(u, np.array([a]), one_box((4,), r=1.0))
+        np.testing.assert_allclose(out[0, 0], [0.0, 0.0, 0.0, 1.0], atol=1e-20)
+
+
+def test_logistic_growth_past_a_pole_is_nan() -> None:
+    """u < 0 reaches −∞ at a = log(1 − 1/u); backwards u > 1 reaches +∞ at a = log(1 − 1/u)."""
+    u = np.array([-0.5, 0.5]).reshape(1, 1, 2)
+    pole = np.log(3.0)
+    before = ExactLogistic().flow(u, np.array([0.999 * pole]), one_box((2,), r=1.0))
+    after = ExactLogistic().flow(u, np.array([1.001 * pole]), one_box((2,), r=1.0))
+    assert before[0, 0, 0] < -100 and np.isnan(after[0, 0, 0]) and np.isfinite(after[0, 0, 1])
+    assert np.isnan(ExactLogistic().flow(u + 2.0, np.array([-5.0]), one_box((2,), r=1.0))).all()
+
+
+@pytest.mark.parametrize("cells", [1, 3, 16, 21])
+@pytest.mark.parametrize("wind", [1.0, -1.0])
+def test_upwind_at_courant_number_one_shifts(cells: int, wind: float) -> None:
+    setting = one_box((16,), cx=wind)
+    u = np.random.default_rng(1).normal(size=(1, 1, 16))
+    out = UpwindAdvection(cfl=1.0).flow(u, np.array([cells / 16]), setting)
+    np.testing.assert_allclose(out, np.roll(u, int(wind) * cells, axis=2), atol=1e-14)
+
+
+@pytest.mark.parametrize("courant", [0.1, 0.35, 0.5, 0.8, 0.9])
+def test_numerical_diffusion_of_upwind(courant: float) -> None:
+    """The longest wave decays as with D_num = ½cΔx(1 − CFL)."""
+    n, c, steps = 400, 0.7, 50
+    setting = one_box((n,), cx=c)
+    (x,) = setting.grid.centres()
+    time = steps * courant / (n * c) * (1 - 1e-12)  # just below, so that rounding does not add a sub-step
+    primitive = UpwindAdvection(cfl=courant)
+    assert primitive.work(x, np.array([time]), setting)[0] == n * steps
+    out = primitive.flow(np.sin(2 * np.pi * x)[:, None], np.array([time]), setting)
+    amplitude = 2 * np.abs(np.fft.rfft(out[0, 0])[1]) / n
+    measured = -np.log(amplitude) / (time * (2 * np.pi) ** 2)
+    assert measured == pytest.approx(0.5 * c / n * (1 - courant), rel=2e-3)
+
+
+def test_outflow_lets_everything_out() -> None:
+    u = np.zeros((1, 1, 20))
+    u[..., 8:14] = 1.0
+    for kind in (UpwindAdvection, MusclAdvection):
+        for wind in (1.0, -1.0):
+            out = kind().flow(u, np.array([4.0]), one_box((20,), "outflow", cx=wind))
+            assert np.abs(out).max() < 1e-9
+
+
+# ------------------------------------------------------------------------------------------- bad input
+
+
+BAD_DURATIONS: list[tuple[object, str]] = [
+    (np.nan, "duration is nan for sample 0"),
+    (np.array([0.1, np.inf, 0.1]), "duration is inf for sample 1"),
+    (np.array([0.1, 0.1]), r"duration has shape \(2,\)"),
+    (np.ones((3, 1)), r"duration has shape \(3, 1\)"),
+]
+
+
+@every_primitive
+@pytest.mark.parametrize(("duration", "message"), BAD_DURATIONS)
+def test_refuses_bad_durations(kind: Callable[[], Primitive], duration: Any, message: str) -> None:
+    u, setting = kind().example(0)  # type: ignore[attr-defined]
+    with pytest.raises(InvalidInputError, match=message):
+        kind().flow(u, duration, setting)
+
+
+@every_primitive
+def test_refuses_to_run_backwards_unless_reversible(kind: Callable[[], Primitive]) -> None:
+    u, setting = kind().example(0)  # type: ignore[attr-defined]
+    back = np.array([0.1, -0.1, 0.1])
+    if kind().reversible:  # type: ignore[attr-defined]
+        assert np.isfinite(kind().flow(u, back, setting)).all()
+    else:
+        with pytest.raises(
+            InvalidInputError, match=r"duration is -0\.1 for sample 1: it must be finite and not negative"
+        ):
+            kind().flow(u, back, setting)
+
+
+@every_primitive
+def test_names_a_missing_parameter(kind: Callable[[], Primitive]) -> None:
+    u, setting = kind().example(0)  # type: ignore[attr-defined]
+    name = list(setting.params)[-1]
+    rest = {key: value for key, value in setting.params.items() if key != name}
+    with pytest.raises(InvalidInputError, match=f"parameter '{name}' is missing from the setting"):
+        kind().flow(u, np.array(0.1), Setting(setting.grid, setting.channels, rest))
+
+
+@pytest.mark.parametrize("kind", [SpectralDiffusion, FiniteVolumeDiffusion])
+def test_diffusion_refuses_what_it_cannot_do(kind: Callable[[], Primitive]) -> None:
+    u = np.ones((1, 1, 6))
+    with pytest.raises(InvalidInputError, match="parameter 'Dx' is negative for sample 0"):
+        kind().flow(u, np.array([0.1]), one_box((6,), Dx=-0.1))
+    walled = Grid.box((6,), 1.0, "wall")
+    with pytest.raises(IncompatibleError, match="channel 'v', which is normal to the wall along x"):
+        kind().flow(u, np.array([0.1]), Setting(walled, (Channel("v", normal=0),), {"Dx": 0.1}))
+    free = walled.with_boundary("periodic")
+    assert np.isfinite(kind().flow(u, np.array([0.1]), Setting(free, (Channel("v", normal=0),), {"Dx": 0.1}))).all()
+
+
+BAD_OPTIONS: list[tuple[Callable[[], object], str]] = [
+    (lambda: UpwindAdvection(cfl=0.0), "cfl is 0.0"),
+    (lambda: UpwindAdvection(cfl=1.1), "at most 1.0"),
+    (lambda: UpwindAdvection(cfl=float("nan")), "cfl is nan"),
+    (lambda: MusclAdvection(cfl=0.6), "at most 0.5"),
+    (lambda: MusclAdvection(cfl=-0.1), "cfl is -0.1"),
+    (lambda: Rk4Logistic(reach=0.0), "reach is 0.0"),
+    (lambda: Rk4Logistic(reach=3.0), "at most 2.5"),
+]
+
+
+@pytest.mark.parametrize(("make", "message"), BAD_OPTIONS)
+def test_refuses_bad_options(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message) as caught:
+        make()
+    assert isinstance(caught.value, HyCOPError)
