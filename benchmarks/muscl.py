@@ -13,7 +13,9 @@ from hycop.primitives import MusclAdvection
 def _flux_difference(v: Array, nu: Array, axis: int) -> Array:
     """What leaves less what enters each cell of a periodic axis, by van Leer's slopes; nu (batch,) of either sign."""
     courant = nu.reshape((-1,) + (1,) * (v.ndim - 1))
-    padded = np.moveaxis(np.concatenate((v.take([-2, -1], axis), v, v.take([0, 1], axis)), axis), axis, -1)
+    padded = np.moveaxis(
+        np.concatenate((v.take([-2, -1], axis, mode="wrap"), v, v.take([0, 1], axis, mode="wrap")), axis), axis, -1
+    )
     jump = padded[..., 1:] - padded[..., :-1]
     product, total = jump[..., 1:] * jump[..., :-1], jump[..., 1:] + jump[..., :-1]
     half = np.divide(product, total, out=np.zeros_like(product), where=product > 0)

@@ -20,8 +20,8 @@ def main() -> None:
     limit = hycop.limit(problem.dictionary, data.query)
     print(f"the limit error {rel_l2(limit.states, data.truth, data.query.setting).mean():.2e}")
 
-    # nothing below knows about the grid or the boundary: the same program in a box with walls, 48 x 40 cells
-    walled = problem.sample(4, split="id", seed=0, shape=(48, 40), boundary="wall")
+    # nothing below knows about the grid or the boundary: the same scheme in a box with walls, 24 x 20 cells
+    walled = problem.sample(4, split="id", seed=0, shape=(24, 20), boundary="wall")
     muscl = problem.dictionaries["muscl"]
     ababa = hycop.splitting("ababa x4").programs(walled.query, muscl)
     states = hycop.run(ababa, muscl, walled.query)

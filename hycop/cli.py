@@ -21,9 +21,10 @@ from hycop.evaluation import SPLITTING, ByHand, Method, Row, evaluate
 from hycop.experiments import TABLES, table
 from hycop.experiments.demo import demo
 from hycop.files import checked_output, output_folder, provenance, replacing, write_json
+from hycop.metrics import metric as find_metric
 from hycop.plots import timeline_figure
 from hycop.problems import PROBLEMS, Problem, problem
-from hycop.program import Program, measure, simplify
+from hycop.program import Program, ProgramBatch, measure, simplify
 from hycop.splitting import portfolio, splitting
 from hycop.version import __version__
 
@@ -276,9 +277,18 @@ def evaluate_command(
         checked_output(json_file)
     if seeds < 1:
         raise InvalidInputError(f"--seeds is {seeds}: at least 1 is needed")
-    # names are looked up before anything is computed
+    # what can be refused is refused before anything is computed
     asked = [splitting(each) for each in scheme or () if each != "all"]
+    for rule in asked:
+        rule.check(parts)
+    if data_file is None:
+        parts.check_boundaries(parts.names, chosen.grid(_shape(shape), _boundary(boundary)))
+    for each in metric or ():
+        if each != SPLITTING:
+            find_metric(each)
     by_hand = [] if program is None else [ByHand(_program(program))]
+    for hand in by_hand:
+        ProgramBatch.of([hand.program], parts.names)
     datasets = _datasets(
         chosen,
         data_file,
@@ -371,7 +381,7 @@ def check(
     Example: hycop check hycop.primitives:MusclAdvection
     """
     report = check_primitive(load_primitive(target), seed)
-    out.print(str(report), highlight=False)
+    out.print(str(report), highlight=False, markup=False)
     _write_json(json_file, {"target": target, "passed": report.passed, "checks": [each._asdict() for each in report]})
     if not report.passed:
         raise typer.Exit(2)

@@ -245,7 +245,7 @@ def normal_equations(residuals: Array, weights: Array, steps: Array) -> NormalEq
     gram = np.zeros((len(residuals), len(residuals)))
     with np.errstate(invalid="ignore", over="ignore"):
         for first in range(0, residuals.shape[1], width):
-            columns = residuals[:, first : first + width]
+            columns = np.asarray(residuals[:, first : first + width], dtype=np.float64)
             rows = np.concatenate((columns[:1], (columns[1:] - columns[:1]) / steps[:, None]))
             rows *= np.sqrt(weights[first : first + width])
             gram += np.einsum("in,jn->ij", rows, rows)
@@ -278,7 +278,7 @@ class LevenbergMarquardt(Optimizer[LMState]):
     Two phases take turns. To ``linearise``, ask gives the stencil θ, θ + h_1 e_1, …, θ + h_dim e_dim with forward
     steps h_j = difference · max(1, |θ_j|), and tell wants their ``NormalEquations``. To ``try``, ask gives the points
 
-        θ + δ,   (JᵀWJ + μ D) δ = −JᵀWr,   ‖D^½ δ‖ ≤ radius · reach,   D = largest diag JᵀWJ so far (at least 10⁻⁸ max D),
+        θ + δ,   (JᵀWJ + μ D) δ = −JᵀWr,   ‖D^½ δ‖ ≤ radius · reach,   D = largest diag JᵀWJ so far (≥ 10⁻⁸ max D),
 
     with the least μ for each reach, and tell wants their losses. The boldest that gains a quarter of what the model
     predicts is taken, or else the best; the radius follows it, or shrinks if none lowers the loss. ``damping`` is the

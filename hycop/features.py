@@ -26,10 +26,10 @@ _TINY = 1e-12  # keeps logarithms of absent effects finite
 Feature = Callable[[Query], Array]
 
 
-def _axis_ratio(numerator: str, denominator: str, axis: int, query: Query) -> tuple[Array, Array, Array]:
-    letter = AXES[axis]
-    length = query.grid.lengths[:, axis]
-    return query.setting.param(numerator + letter), query.setting.param(denominator + letter), length
+def _length(axis: int, query: Query) -> Array:
+    if axis >= query.grid.axes:
+        raise InvalidInputError(f"there is no axis {AXES[axis]} on a grid of {query.grid.axes} axes")
+    return query.grid.lengths[:, axis]
 
 
 def _log(values: Array) -> Array:
@@ -38,8 +38,8 @@ def _log(values: Array) -> Array:
 
 def peclet(axis: int, query: Query) -> Array:
     """log₁₀ |c| L / D along an axis: advection against diffusion."""
-    c, diffusivity, length = _axis_ratio("c", "D", axis, query)
-    return _log(c * length) - _log(diffusivity)
+    length, letter = _length(axis, query), AXES[axis]
+    return _log(query.setting.param("c" + letter) * length) - _log(query.setting.param("D" + letter))
 
 
 def cell_peclet(query: Query) -> Array:
@@ -58,12 +58,12 @@ def damkohler(query: Query) -> Array:
 
 def courant(axis: int, query: Query) -> Array:
     """|c| T / L: boxes crossed in the query time."""
-    return np.abs(query.setting.param("c" + AXES[axis])) * query.time / query.grid.lengths[:, axis]
+    return np.abs(query.setting.param("c" + AXES[axis])) * query.time / _length(axis, query)
 
 
 def fourier(axis: int, query: Query) -> Array:
     """log₁₀ D T / L²: how far diffusion reaches in the query time."""
-    return _log(query.setting.param("D" + AXES[axis]) * query.time / query.grid.lengths[:, axis] ** 2)
+    return _log(query.setting.param("D" + AXES[axis]) * query.time / _length(axis, query) ** 2)
 
 
 def growth(query: Query) -> Array:
@@ -108,6 +108,7 @@ def variation(query: Query) -> Array:
 
 def gradient(axis: int, query: Query) -> Array:
     """log₁₀ (1 + (L/2π)² ⟨u_i²⟩ / var u): the mean squared wave number of the state along an axis."""
+    _length(axis, query)
     energies, squares = _low_energies(query)
     _, variance = _mean_and_variance(energies)
     total = (energies * squares[axis]).reshape(query.batch, -1).sum(axis=1)
@@ -201,3 +202,29 @@ class FeatureRange:
 def describe(names: Sequence[str], values: Array) -> str:
     """One line for one query: 'peclet_x 1.20, growth −0.9'."""
     return ", ".join(f"{name} {float(value):.3g}" for name, value in zip(names, values, strict=True))
+
+
+def clock(query: Query) -> Array:
+    """Dimensionless times of a query, (batch, 3): crossings of the box Σ|c|T/L, spreads Σ D T/L², e-foldings |r|T.
+
+    What the equation does not have is 0. They say how often the program of a shorter time must be repeated.
+    """
+    params, lengths = query.setting.params, query.grid.lengths
+    axes = AXES[: query.grid.axes]
+    zero = np.zeros(query.batch)
+    crossings = sum((np.abs(params.get("c" + a, zero)) / lengths[:, i] for i, a in enumerate(axes)), zero)
+    spreads = sum((np.abs(params.get("D" + a, zero)) / lengths[:, i] ** 2 for i, a in enumerate(axes)), zero)
+    return np.stack([crossings, spreads, np.abs(params.get("r", zero))], axis=1) * query.time[:, None]
+
+
+def available(names: Sequence[str], query: Query) -> tuple[str, ...]:
+    """The features among ``names`` whose coefficients the query has."""
+
+    def works(name: str) -> bool:
+        try:
+            FEATURES[name](query)
+        except InvalidInputError:
+            return False
+        return True
+
+    return tuple(name for name in names if works(name))

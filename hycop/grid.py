@@ -130,3 +130,49 @@ def restrict(u: Array, shape: Sequence[int]) -> Array:
     mean_over = tuple(len(lead) + 2 * axis + 1 for axis in range(axes))
     out: Array = u.reshape(lead + tuple(blocks)).mean(axis=mean_over)
     return out
+
+
+_STENCIL = 5  # cells of the quartic that prolongation fits
+_GHOSTS = {"periodic": "wrap", "wall": "symmetric", "outflow": "edge"}
+
+
+def _prolongation_weights(factor: int) -> Array:
+    """Averages over the parts of a cell from those of it and its two neighbours on either side, (part, cell)."""
+    reach = _STENCIL // 2
+    powers = np.arange(_STENCIL)
+
+    def averages(edges: Array) -> Array:
+        integral = edges[:, None] ** (powers + 1) / (powers + 1)
+        return np.diff(integral, axis=0) / np.diff(edges)[:, None]
+
+    cells = averages(np.arange(-reach - 0.5, reach + 1))
+    parts = averages(np.linspace(-0.5, 0.5, factor + 1))
+    return parts @ np.linalg.inv(cells)
+
+
+def prolong(u: Array, boundary: Sequence[str], factor: int, signs: Array | None = None) -> Array:
+    """Cell averages (batch, channel, *grid) on a grid ``factor`` times finer: a quartic through five cells along each
+    axis, which keeps every cell's average; fifth order where the state is smooth.
+
+    ``signs`` (channel, axis) holds −1 where a wall mirrors a channel with the opposite sign.
+
+    >>> fine = prolong(np.arange(6.0).reshape(1, 1, 6), ("outflow",), 2)
+    >>> bool(np.allclose(restrict(fine, (6,)), np.arange(6.0)))
+    True
+    """
+    weights = _prolongation_weights(factor)
+    reach = _STENCIL // 2
+    for axis, kind in enumerate(boundary):
+        n = u.shape[2 + axis]
+        moved = np.moveaxis(u, 2 + axis, -1)
+        if n < _STENCIL:
+            raise InvalidInputError(f"refinement needs at least {_STENCIL} cells along {AXES[axis]}, there are {n}")
+        padded = np.pad(moved, [(0, 0)] * (moved.ndim - 1) + [(reach, reach)], mode=_GHOSTS[kind])  # type: ignore[call-overload]
+        if kind == "wall" and signs is not None:
+            sign = signs[:, axis].reshape((1, -1) + (1,) * (moved.ndim - 2))
+            padded[..., :reach] *= sign
+            padded[..., -reach:] *= sign
+        windows = np.lib.stride_tricks.sliding_window_view(padded, _STENCIL, axis=-1)
+        fine = np.einsum("...nw,fw->...nf", windows, weights)
+        u = np.moveaxis(fine.reshape(*moved.shape[:-1], n * factor), -1, 2 + axis)
+    return np.ascontiguousarray(u)

@@ -135,9 +135,18 @@ class Allotment:
         out = np.repeat(mass[:, None, :], inputs.batch, axis=1)
         if self.gain_features:
             slopes = theta[:, used:].reshape(members, n, self.gain_features)
-            gain = 1.0 + np.einsum("pnf,bf->pbn", slopes, inputs.gains)
+            gain = 1.0 + seen_by(slopes, inputs.gains)
             out = out * np.clip(gain, 0.0, LARGEST_GAIN)
         return out
+
+
+def seen_by(weights: Array, features: Array) -> Array:
+    """Σ_f weights[member, row, f]·features[query, f] as (member, query, row).
+
+    Summed value by value, because a matrix product may round differently for other numbers of members: a member's
+    programs must not depend on which others are written with it.
+    """
+    return np.add.reduce(weights[:, None, :, :] * features[None, :, None, :], axis=3)
 
 
 def softmax(logits: Array) -> Array:
@@ -236,7 +245,7 @@ class SlotPolicy:
             return np.zeros((members, batch), dtype=np.int64)
         rows = thetas[:, thetas.shape[1] - self._selector :].reshape(members, len(self.patterns) - 1, -1)
         seen = np.concatenate([np.ones((batch, 1)), inputs.features], axis=1)
-        scores = np.einsum("pkf,bf->pbk", rows, seen)
+        scores = seen_by(rows, seen)
         return np.argmax(np.concatenate([np.zeros((members, batch, 1)), scores], axis=2), axis=2)
 
     def _durations(self, pattern: Pattern, theta: Array, inputs: Inputs) -> Array:
@@ -247,8 +256,8 @@ class SlotPolicy:
             logits[..., slots] += theta[:, None, used : used + len(slots)]
             used += len(slots)
             for phi in basis:
-                tilt = theta[:, used : used + self.features] @ inputs.features.T
-                logits[..., slots] += tilt[..., None] * phi
+                tilt = seen_by(theta[:, None, used : used + self.features], inputs.features)
+                logits[..., slots] += tilt * phi
                 used += self.features
         allotment = self.allotment.within(pattern.ops)
         amounts = allotment.amounts(theta[:, used:], inputs)
@@ -307,7 +316,7 @@ class PositionPolicy:
         logits = thetas[:, : k * n].reshape(members, 1, k, n)
         weights = np.logaddexp(0.0, thetas[:, k * n : k * (n + 1)])
         shifts = thetas[:, self._base : self._base + (n + 1) * self.features].reshape(members, n + 1, self.features)
-        seen = np.einsum("pnf,bf->pbn", shifts, inputs.features)
+        seen = seen_by(shifts, inputs.features[:, : self.features])
         ops = np.argmax(logits + seen[:, :, None, :n], axis=3)
         share = expit(thetas[:, None, k * (n + 1)] + seen[:, :, n])
         length = np.rint(self.shortest + (self.longest - self.shortest) * share).astype(np.int64)

@@ -205,24 +205,13 @@ class _Engine:
         self.names = tuple(names)
         self.setting = setting
         self.primitives: dict[int, Primitive] = {op: dictionary[names[op]] for op in used}
-        dictionary.check_boundaries(tuple(names[op] for op in used), setting.grid)
         self.symbols: dict[int, Symbol] = {
             op: primitive.symbol(setting) for op, primitive in self.primitives.items() if hasattr(primitive, "symbol")
         }
 
     @classmethod
     def of(cls, programs: ProgramBatch, dictionary: Dictionary, setting: Setting) -> _Engine:
-        used = [int(op) for op in np.unique(programs.ops) if op != EMPTY]
-        engine = cls(programs.names, used, dictionary, setting)
-        for op in used:
-            backwards = (programs.ops == op) & (programs.durations < 0)
-            if backwards.any() and not is_reversible(engine.primitives[op]):
-                sample, step = np.argwhere(backwards)[0]
-                raise IncompatibleError(
-                    f"step {step + 1} of sample {sample}: duration is {programs.durations[sample, step]:.4g}, "
-                    f"but '{programs.names[op]}' cannot run backwards"
-                )
-        return engine
+        return cls(programs.names, _used(programs, dictionary, setting), dictionary, setting)
 
     def take(self, samples: Array | slice) -> _Engine:
         part = object.__new__(_Engine)
@@ -280,6 +269,21 @@ class _Engine:
         return self.primitives[ops[0]].work(u, durations[:, ops[0]], self.setting)
 
 
+def _used(programs: ProgramBatch, dictionary: Dictionary, setting: Setting) -> list[int]:
+    """The operators that occur, if their primitives can take these steps in this setting."""
+    used = [int(op) for op in np.unique(programs.ops) if op != EMPTY]
+    dictionary.check_boundaries(tuple(programs.names[op] for op in used), setting.grid)
+    for op in used:
+        backwards = (programs.ops == op) & (programs.durations < 0)
+        if backwards.any() and not is_reversible(dictionary[programs.names[op]]):
+            sample, step = np.argwhere(backwards)[0]
+            raise IncompatibleError(
+                f"step {step + 1} of sample {sample}: duration is {programs.durations[sample, step]:.4g}, "
+                f"but '{programs.names[op]}' cannot run backwards"
+            )
+    return used
+
+
 def _groups(programs: ProgramBatch) -> Iterator[tuple[Array, tuple[int, ...], Array]]:
     """Samples that share an operator pattern once steps of no duration are dropped: (samples, pattern, durations)."""
     ops = np.where(programs.durations == 0.0, EMPTY, programs.ops)
@@ -319,27 +323,30 @@ def _checked(programs: ProgramBatch | Program, dictionary: Dictionary, query: Qu
     return programs
 
 
-def _execute(programs: ProgramBatch, dictionary: Dictionary, query: Query, memory: int, metered: bool) -> Outcome:
-    engine = _Engine.of(programs, dictionary, query.setting)
-    plan = engine.plan(programs)
+def _execute(
+    programs: ProgramBatch, dictionary: Dictionary, query: Query, memory: int, metered: bool, strict: bool = True
+) -> Outcome:
+    used = _used(programs, dictionary, query.setting)
     states = np.empty_like(query.u0)
     work = np.zeros(query.batch)
-    part = max(1, int(memory // max(1, _COPIES * query.u0[:1].nbytes)))
+    # a symbol holds a complex rate per mode and axis, and its exponents and exponentials are as large
+    per_sample = _COPIES * query.u0[:1].nbytes + 16 * sum(query.grid.shape) * (2 * len(used) + 3)
+    part = max(1, int(memory // per_sample))
     for start in range(0, query.batch, part):
         chosen = slice(start, start + part)
-        local = engine if part >= query.batch else engine.take(chosen)
-        u = _run_moves(local, plan, chosen, query.u0[chosen], work[chosen] if metered else None)
-        if not np.isfinite(u).all():
+        engine = _Engine(programs.names, used, dictionary, query.setting.take(chosen))
+        u = _run_moves(engine, engine.plan(programs.take(chosen)), query.u0[chosen], work[chosen] if metered else None)
+        if strict and not np.isfinite(u).all():
             _raise_non_finite(programs, dictionary, query, start, u)
         states[chosen] = u
     return Outcome(states, work)
 
 
-def _run_moves(engine: _Engine, plan: _Plan, chosen: slice, u: Array, work: Array | None) -> Array:
+def _run_moves(engine: _Engine, plan: _Plan, u: Array, work: Array | None) -> Array:
     """Takes samples through their moves side by side: those whose k-th move is of one kind make it together."""
     owned = False
     for k in range(plan.kind.shape[1]):
-        kinds, durations = plan.kind[chosen, k], plan.durations[chosen, k]
+        kinds, durations = plan.kind[:, k], plan.durations[:, k]
         if (kinds == kinds[0]).all() and kinds[0] != EMPTY:
             ops = plan.kinds[kinds[0]]
             if work is not None:
@@ -380,9 +387,14 @@ def run(programs: ProgramBatch | Program, dictionary: Dictionary, query: Query, 
     return _execute(_checked(programs, dictionary, query), dictionary, query, memory, metered=False).states
 
 
-def measure(programs: ProgramBatch | Program, dictionary: Dictionary, query: Query, *, memory: int = MEMORY) -> Outcome:
-    """As ``run``, together with the work of each program: 1 is one update of one channel in one cell."""
-    return _execute(_checked(programs, dictionary, query), dictionary, query, memory, metered=True)
+def measure(
+    programs: ProgramBatch | Program, dictionary: Dictionary, query: Query, *, memory: int = MEMORY, strict: bool = True
+) -> Outcome:
+    """As ``run``, together with the work of each program: 1 is one update of one channel in one cell.
+
+    Unless ``strict``, a sample that leaves the finite numbers does not raise: its state says so.
+    """
+    return _execute(_checked(programs, dictionary, query), dictionary, query, memory, metered=True, strict=strict)
 
 
 def trace(programs: ProgramBatch | Program, dictionary: Dictionary, query: Query) -> Trace:

@@ -25,8 +25,8 @@ class Scheme:
     a1 = w1, b1 = w1 + w2, a2 = w2 + w3, …, which keeps the order and gives nested palindromes:
     A B C B A for Strang. ``outer`` names the primitive to put outside; by default the first of the dictionary.
 
-    >>> splitting("abab").weights
-    (0.2928932188134524, 0.4142135623730951, 0.2928932188134524)
+    >>> [round(weight, 6) for weight in splitting("abab").weights]
+    [0.292893, 0.414214, 0.292893]
     """
 
     name: str
@@ -65,16 +65,21 @@ class Scheme:
         """Whether it takes negative steps, as every real scheme of order above two must."""
         return min(self.weights) < 0
 
+    def check(self, dictionary: Dictionary) -> None:
+        """Refuses negative steps for primitives that cannot take them, and an outer primitive that is not there."""
+        if self.outer is not None:
+            dictionary[self.outer]
+        stuck = [name for name, primitive in dictionary.items() if not is_reversible(primitive)]
+        if self.backwards and stuck:
+            raise IncompatibleError(
+                f"scheme {self} takes negative steps, but {', '.join(map(repr, stuck))} cannot run backwards; "
+                "use a positive one (strang, ababa, saba4, …) or reversible primitives"
+            )
+
     def programs(self, query: Query, dictionary: Dictionary) -> ProgramBatch:
         """One program per query, all of the same pattern."""
+        self.check(dictionary)
         names = process_order(dictionary, query.setting, self.outer)
-        if self.backwards:
-            stuck = [name for name in names if not is_reversible(dictionary[name])]
-            if stuck:
-                raise IncompatibleError(
-                    f"scheme {self} takes negative steps, but {', '.join(map(repr, stuck))} cannot run backwards; "
-                    "use a positive one (strang, ababa, saba4, …) or reversible primitives"
-                )
         index = [dictionary.names.index(name) for name in names]
         ops: list[int] = []
         fractions: list[float] = []
@@ -104,7 +109,6 @@ def process_order(dictionary: Dictionary, setting: Setting, outer: str | None = 
                 f"drop one with without('{shared[0]}')"
             )
     if outer is not None:
-        dictionary[outer]
         names = (outer, *(name for name in names if name != outer))
     return tuple(name for group in _commuting_groups(names, dictionary, setting) for name in group)
 

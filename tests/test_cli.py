@@ -2,24 +2,46 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 import hycop
+from hycop.cli import main
 
 ROOT = Path(__file__).parents[1]
 
 
-def hycop_command(*words: str | Path, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "hycop.cli", *map(str, words)]
-    env = {**os.environ, "COLUMNS": "200"}
-    return subprocess.run(command, capture_output=True, text=True, cwd=folder or ROOT, env=env, check=False)
+class Result(NamedTuple):
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def hycop_command(*words: str | Path, folder: Path = ROOT) -> Result:
+    """The command in this process (starting one costs two seconds), with what it would print and return."""
+    stdout, stderr = io.StringIO(), io.StringIO()
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.redirect_stdout(stdout),
+        contextlib.redirect_stderr(stderr),
+    ):
+        patch.setattr(sys, "argv", ["hycop", *map(str, words)])
+        patch.setenv("COLUMNS", "200")
+        patch.chdir(folder)
+        try:
+            main()
+            code = 0
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+    return Result(code, stdout.getvalue(), stderr.getvalue())
 
 
 @pytest.fixture(scope="module")
@@ -176,3 +198,12 @@ def test_every_command_has_an_example() -> None:
     for name in ("problems", "data", "evaluate", "program", "check", "table", "demo"):
         assert name in listed.stdout
         assert f"Example: hycop {name}" in " ".join(hycop_command(name, "--help").stdout.split())
+
+
+def test_as_a_process(tmp_path: Path) -> None:
+    """Exit codes and streams as a shell sees them, with a traceback only if asked for."""
+    command = [sys.executable, "-m", "hycop.cli"]
+    wrong = subprocess.run([*command, "evaluate", "adr3d"], capture_output=True, text=True, check=False)
+    assert wrong.returncode == 2 and wrong.stdout == "" and len(wrong.stderr.splitlines()) == 1
+    shown = subprocess.run([*command, "--debug", "evaluate", "adr3d"], capture_output=True, text=True, check=False)
+    assert shown.returncode != 0 and "Traceback" in shown.stderr

@@ -108,7 +108,7 @@ def test_far_off_names_bring_all() -> None:
         DICTIONARY["zzz"]
 
 
-def test_an_unknown_name_is_a_lookup_error_but_get_has_a_default() -> None:
+def test_an_unknown_name_is_a_lookup_error_and_one_of_ours() -> None:
     with pytest.raises(LookupError):
         DICTIONARY["zzz"]
     with pytest.raises(HyCOPError):
@@ -129,7 +129,7 @@ def test_an_empty_one_is_refused() -> None:
 
 @pytest.mark.parametrize("name", ["", 3, None])
 def test_names_are_texts(name: Any) -> None:
-    with pytest.raises(InvalidInputError, match="primitive name .* non-empty text"):
+    with pytest.raises(InvalidInputError, match=r"primitive name .* non-empty text"):
         Dictionary({name: ExactLogistic()})
 
 
@@ -158,7 +158,7 @@ def test_boundaries_that_a_primitive_does_not_know_are_refused() -> None:
     grid = Grid.box((4, 4), boundary=("periodic", "wall"))
     DICTIONARY.check_boundaries(("diffusion", "reaction"), grid)
     with pytest.raises(
-        IncompatibleError, match="'advection' cannot handle the wall boundary along y .it knows periodic"
+        IncompatibleError, match=r"'advection' cannot handle the wall boundary along y \(it knows periodic"
     ):
         DICTIONARY.check_boundaries(("advection",), grid)
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hycop.errors import HyCOPError, InvalidInputError, UnknownNameError
-from hycop.grid import BOUNDARIES, Grid, restrict
+from hycop.grid import BOUNDARIES, Grid, prolong, restrict
 
 properties = settings(max_examples=50, deadline=None, derandomize=True, database=None)
 shapes = st.lists(st.integers(1, 6), min_size=1, max_size=3).map(tuple)
@@ -147,3 +147,42 @@ def test_cells_are_the_product_of_the_shape(shape: tuple[int, ...]) -> None:
     grid = Grid.box(shape)
     assert grid.cells == prod(shape)
     assert grid.axes == len(shape)
+
+
+@properties
+@given(
+    st.lists(st.integers(5, 8), min_size=1, max_size=2).map(tuple),
+    st.integers(1, 4),
+    st.sampled_from(sorted(BOUNDARIES)),
+    seeds,
+)
+def test_prolong_keeps_every_average(shape: tuple[int, ...], factor: int, boundary: str, seed: int) -> None:
+    u = np.random.default_rng(seed).standard_normal((2, 2, *shape))
+    fine = prolong(u, (boundary,) * len(shape), factor)
+    assert fine.shape == (2, 2, *(n * factor for n in shape))
+    np.testing.assert_allclose(restrict(fine, shape), u, rtol=0, atol=1e-12)
+    flat = np.full((1, 1, *shape), 0.3)
+    np.testing.assert_allclose(prolong(flat, (boundary,) * len(shape), factor), 0.3, rtol=1e-13)
+
+
+def test_prolong_is_of_fifth_order() -> None:
+    def averages(n: int) -> np.ndarray:
+        edges = 2 * np.pi * np.arange(n + 1) / n
+        return (np.diff(-np.cos(edges)) * n / (2 * np.pi))[None, None]
+
+    errors = [np.abs(prolong(averages(n), ("periodic",), 2) - averages(2 * n)).max() for n in (16, 32, 64)]
+    orders = np.log2(np.divide(errors[:-1], errors[1:]))
+    assert np.abs(orders - 5).max() < 0.2
+
+
+def test_prolong_mirrors_the_normal_component_at_a_wall() -> None:
+    """A quantity that is odd about both walls is reconstructed as on the doubled periodic box."""
+    odd = np.sin(np.pi * (np.arange(8) + 0.5) / 8)[None, None]
+    doubled = np.concatenate((odd, -odd[..., ::-1]), axis=-1)
+    fine = prolong(odd, ("wall",), 2, np.array([[-1.0]]))
+    np.testing.assert_allclose(fine, prolong(doubled, ("periodic",), 2)[..., :16], atol=1e-14)
+
+
+def test_prolong_needs_five_cells() -> None:
+    with pytest.raises(InvalidInputError, match="at least 5 cells along y, there are 4"):
+        prolong(np.zeros((1, 1, 6, 4)), ("wall", "wall"), 2)

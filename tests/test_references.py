@@ -370,6 +370,8 @@ def test_errors_name_what_is_wrong(solver: Solver) -> None:
         solver(ALL).solve(u, make_setting((8,), batch=2, D=-0.1), times)
     with pytest.raises(NonFiniteStateError, match="sample 0 blows up"):
         solver(ALL).solve(u - 2, make_setting((8,), batch=2, r=1.0), times)
+    with pytest.raises(InvalidInputError, match="fastest rate of sample 1"):
+        solver(ALL).solve(u * np.array([1.0, 1e9])[:, None, None], setting, times)
     with pytest.raises(UnknownNameError, match="did you mean advection"):
         solver(frozenset({"advecton"}))
     with pytest.raises(InvalidInputError, match="at least one"):

@@ -8,7 +8,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from hycop.kernels.threads import sharing
+from hycop.kernels.threads import sharing, threads_for
 
 Array = npt.NDArray[Any]
 
@@ -128,7 +128,9 @@ def advect(u: Array, nu: Array, steps: Array, boundary: tuple[str, ...], muscl: 
     courant = np.zeros((u.shape[0], 3))
     courant[:, padding:] = nu
     codes = np.array([0] * padding + [BOUNDARY_CODES[name] for name in boundary])
-    with sharing(u[:1].size * steps.sum() * (2 if muscl else 1)) as threads:
-        kernel = _advect_samples if u.shape[0] >= threads else _advect_rows
+    sweep = u[:1].size
+    by_rows = u.shape[0] < threads_for(sweep)
+    kernel = _advect_rows if by_rows else _advect_samples
+    with sharing(sweep if by_rows else sweep * steps.sum()):
         kernel(np.ascontiguousarray(u).reshape(shape), out, courant, steps.astype(np.int64), codes, muscl)
     return out.reshape(u.shape)

@@ -16,26 +16,32 @@ BLOCK = 1024
 """Values per task: small enough to share one large sample among threads, large enough to hide the sharing."""
 
 
-@numba.njit(parallel=True, cache=True)
-def _logistic(u: Array, out: Array, decay: Array, rise: Array) -> None:
+@numba.njit(parallel=True, cache=True, error_model="numpy")
+def _logistic(u: Array, out: Array, grow: Array, fade: Array) -> None:
     samples, size = u.shape
     blocks = (size + BLOCK - 1) // BLOCK
+    zero, one, nan = u.dtype.type(0.0), u.dtype.type(1.0), u.dtype.type(np.nan)
     for task in numba.prange(samples * blocks):
         sample, start = task // blocks, task % blocks * BLOCK
-        e, m = decay[sample], rise[sample]
+        p, q = grow[sample], fade[sample]
         for i in range(start, min(start + BLOCK, size)):
             value = u[sample, i]
-            bottom = e + value * m
-            # a pole was passed on the way: the exact solution has gone to infinity
-            out[sample, i] = value / bottom if bottom > 0 else (value if value == 0 else np.nan)
+            top = value * p
+            bottom = top + (one - value) * q
+            # a bottom below zero: a pole was passed on the way, and the exact solution has gone to infinity
+            moved = top / bottom if bottom > zero else nan
+            out[sample, i] = value if value in (zero, one) else moved
 
 
 def logistic(u: Array, a: Array) -> Array:
-    """u / (e^−a + u·(1 − e^−a)): the exact flow, written so that large a does not overflow."""
+    """u·e^a / (u·e^a + 1 − u): the exact flow, with both terms divided by the larger exponential, so that no large a
+    overflows or cancels; 0 and 1 stay."""
     flat = np.ascontiguousarray(u).reshape(u.shape[0], -1)
     out = np.empty_like(flat)
+    small = np.exp(-np.abs(a))
+    grow, fade = np.where(a < 0, small, 1.0), np.where(a < 0, 1.0, small)
     with sharing(u.size):
-        _logistic(flat, out, np.exp(-a).astype(u.dtype), -np.expm1(-a).astype(u.dtype))
+        _logistic(flat, out, grow.astype(u.dtype), fade.astype(u.dtype))
     return out.reshape(u.shape)
 
 

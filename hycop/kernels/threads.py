@@ -11,13 +11,17 @@ UPDATES = 2**15
 """Updates of one value that make a thread worth waking: a few tens of microseconds."""
 
 
+def threads_for(updates: float) -> int:
+    """Threads that a loop of so many updates can feed: at least one, and no more than Numba may use."""
+    return max(1, min(numba.get_num_threads(), int(updates // UPDATES)))
+
+
 @contextmanager
-def sharing(updates: float) -> Iterator[int]:
-    """Within the block Numba's parallel loops use no more threads than so many updates can feed; yields how many."""
+def sharing(updates: float) -> Iterator[None]:
+    """Within the block Numba's parallel loops use no more threads than so many updates can feed."""
     before = numba.get_num_threads()
-    threads = max(1, min(before, int(updates // UPDATES)))
-    numba.set_num_threads(threads)
+    numba.set_num_threads(threads_for(updates))
     try:
-        yield threads
+        yield
     finally:
         numba.set_num_threads(before)

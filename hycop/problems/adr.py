@@ -9,7 +9,8 @@ travel at c + 2√(r D).
 Ranges, families and times are those of the paper's appendix (2D: ``adr2d``, and its source task ``ad2d``; 1D:
 ``ad1d``). Where the paper names a family without numbers, the widths below are this project's choice; out of
 distribution, either interval of a parameter is drawn with equal chance. Query times: fixed for the splits ``id`` and
-``ood``, a range for ``train``. The single-process problems (``advection2d``, …) use the same ranges.
+``ood``, a range for ``train``; ``trajectory`` spans the snapshots of long-horizon tests (T/10 to 2T; 0.02 to 0.4 for
+``adr2d``). The single-process problems (``advection2d``, …) use the same ranges.
 """
 
 from __future__ import annotations
@@ -103,14 +104,32 @@ INITIAL_1D: Mapping[str, Mapping[str, InitialCondition]] = {
     },
 }
 FINEST = {1: 2048, 2: 128}
+FINEST_WITH_ENDS = {1: 512, 2: 128}  # the finite-volume truth costs the cube of the cells along an axis
 
 
 def _reference(processes: frozenset[str], boundary: tuple[str, ...], shape: tuple[int, ...]) -> Reference:
     """At least four times finer than asked, and fine enough for the initial states."""
-    refinement = max(4, ceil(FINEST[len(shape)] / min(shape)))
-    if set(boundary) == {"periodic"}:
-        return FourierReference(processes, refinement)
-    return FiniteVolumeReference(processes, refinement)
+    closed = set(boundary) == {"periodic"}
+    cells = (FINEST if closed else FINEST_WITH_ENDS)[len(shape)]
+    refinement = max(4, ceil(cells / min(shape)))
+    return FourierReference(processes, refinement) if closed else FiniteVolumeReference(processes, refinement)
+
+
+def _features(axes: int, processes: tuple[str, ...]) -> tuple[str, ...]:
+    """The paper's (Péclet numbers, Damköhler number, variance, gradient variances, time), made dimensionless."""
+    letters, have = AXES[:axes], set(processes)
+    names: list[str] = []
+    if {"advection", "diffusion"} <= have:
+        names += [f"peclet_{letter}" for letter in letters]
+    if {"advection", "reaction"} <= have:
+        names += ["damkohler"]
+    if "diffusion" in have:
+        names += [f"fourier_{letter}" for letter in letters]
+    elif "advection" in have:
+        names += [f"courant_{letter}" for letter in letters]
+    if "reaction" in have:
+        names += ["growth", "level"]
+    return (*names, "variation", *(f"gradient_{letter}" for letter in letters))
 
 
 def _problem(name: str, axes: int, processes: tuple[str, ...], train: tuple[float, float], horizon: float) -> Problem:
@@ -139,10 +158,13 @@ def _problem(name: str, axes: int, processes: tuple[str, ...], train: tuple[floa
             "train": split("id", train),
             "id": split("id", (horizon, horizon)),
             "ood": split("ood", (horizon, horizon)),
+            "trajectory": split("id", (horizon / 10, 2 * horizon)),
         },
         dictionaries={
             kind: Dictionary({process: solvers[process] for process in processes}) for kind, solvers in SOLVERS.items()
         },
+        features=_features(axes, processes),
+        gain_features=("cell_peclet",) if {"advection", "diffusion"} <= set(processes) else (),
         reference=_reference,
     )
 

@@ -10,7 +10,7 @@ import numpy as np
 from hycop.data import Dataset
 from hycop.dictionary import Dictionary
 from hycop.errors import InvalidInputError, UnknownNameError
-from hycop.grid import Array, Grid, checked_boundary
+from hycop.grid import Array, Grid
 from hycop.problems.draw import Draw, Intervals
 from hycop.query import Channel, Setting
 from hycop.references import Reference, error_estimate
@@ -24,6 +24,9 @@ Progress = Callable[[int], None]
 
 ESTIMATED = 32
 """Samples on which the error of the truth is estimated, at most."""
+
+ESTIMATED_WITH_ENDS = 4
+"""The same where an axis has ends: that truth costs some twenty times as much."""
 
 BLOCK_BYTES = 32 * 2**20
 """How much of the fine initial state is made at a time."""
@@ -42,6 +45,7 @@ class Split:
 class Problem:
     """A family of queries for one equation.
 
+    ``features`` name what a policy sees of a query, ``gain_features`` what feeds its gains.
     ``reference(processes, boundary, shape)`` gives the trusted solver of the equation or a part of it.
     """
 
@@ -55,6 +59,8 @@ class Problem:
     boundary: tuple[str, ...]
     splits: Mapping[str, Split]
     dictionaries: Mapping[str, Dictionary]
+    features: tuple[str, ...]
+    gain_features: tuple[str, ...]
     reference: Callable[[frozenset[str], tuple[str, ...], tuple[int, ...]], Reference]
 
     @property
@@ -87,6 +93,15 @@ class Problem:
             raise InvalidInputError("subflow needs at least one process")
         return self.reference(wanted, self.boundary, self.shape)
 
+    def grid(
+        self, shape: Sequence[int] | None = None, boundary: str | Sequence[str] | None = None, batch: int = 1
+    ) -> Grid:
+        """The problem's box with its own cells and boundaries, or others."""
+        shape = self.shape if shape is None else tuple(int(n) for n in shape)
+        if len(shape) != len(self.shape):
+            raise InvalidInputError(f"shape {shape}: problem {self.name} has {len(self.shape)} axes")
+        return Grid.box(shape, self.lengths, self.boundary if boundary is None else boundary, batch)
+
     def sample(
         self,
         samples: int,
@@ -107,10 +122,8 @@ class Problem:
         if samples < 1:
             raise InvalidInputError(f"samples is {samples}: at least 1 is needed")
         chosen = self.split(split)
-        shape = self.shape if shape is None else tuple(int(n) for n in shape)
-        if len(shape) != len(self.shape):
-            raise InvalidInputError(f"shape {shape}: problem {self.name} has {len(self.shape)} axes")
-        walls = self.boundary if boundary is None else checked_boundary(boundary, len(shape))
+        grid = self.grid(shape, boundary)
+        shape, walls = grid.shape, grid.boundary
         asked = None if times is None else _checked_times(times)
         reference = self.reference(frozenset(self.processes), walls, shape)
         fine_bytes = 8 * int(np.prod([n * reference.refinement for n in shape]))
@@ -122,8 +135,7 @@ class Problem:
             parts.append((setting, at, reference.trajectory(initial, setting, at)))
             if progress is not None:
                 progress(count)
-        # the estimate costs eight times as much per sample as the truth, so a small dataset gets a smaller one
-        count = min(ESTIMATED, max(4, samples // 8), samples)
+        count = min(ESTIMATED if set(walls) == {"periodic"} else ESTIMATED_WITH_ENDS, samples)
         setting, at, initial = self._queries(chosen, split, seed, 0, count, shape, walls, asked)
         error = error_estimate(reference, initial, setting, at)
         joined = Setting(

@@ -15,6 +15,7 @@ from hycop.references.reference import (
     InitialCondition,
     RefinedReference,
     blocks_of,
+    checked_stiffness,
     reaction_rate,
     relative_size,
     run_blocks,
@@ -47,11 +48,10 @@ class FiniteVolumeReference(RefinedReference):
 
     In time fourth-order Runge–Kutta on the reaction between exact linear flows (Lawson 1967): the flux differences of
     an axis are one matrix A per sample, and exp(h A_x) ⊗ exp(h A_y) ⊗ … is the linear flow over h. An explicit method
-    would need h ≲ dx²/4D, some thousand steps. The matrices are dense, so the work grows as
-    the cube of the cells of an axis: keep the fine grid below some 500 of them. Steps double whenever the time has,
-    because diffusion smooths: ``steps`` of each size, the first no longer than 1/``steps`` of the time in which
-    diffusion changes the initial state, more of them if the reaction or a layer at a wall is faster. Without a reaction
-    one step is exact.
+    would need h ≲ dx²/4D, some thousand steps. The matrices are dense, so the work grows as the cube of the cells of an
+    axis: keep the fine grid below some 500 of them. Without a reaction one step is exact. With one, steps double
+    whenever the time has, because diffusion smooths: ``steps`` of each size, the first of them 1/``steps`` of the time
+    in which diffusion changes the initial state; and more of each size if the reaction or a layer at a wall is faster.
     """
 
     steps: int = 6
@@ -130,6 +130,7 @@ class FiniteVolumeReference(RefinedReference):
             scale = samplewise(coefficients.diffusivity[:, axis] / grid.spacing[:, axis] ** 2, state)
             change += scale * second_difference(state, 2 + axis, boundary)
         persistent = reaction_rate(state, coefficients.rate) + _layer_rate(grid, coefficients)
+        checked_stiffness(persistent, duration)
         steps = np.maximum(self.steps, np.ceil(self.steps * PERSISTENT * persistent * duration)).astype(np.int64)
         smoothing = relative_size(change, state) + persistent
         levels = np.ceil(np.log2(1.0 + self.steps / steps * smoothing * duration)).astype(np.int64)

@@ -17,6 +17,7 @@ from hycop.references.reference import (
     Coefficients,
     RefinedReference,
     blocks_of,
+    checked_stiffness,
     reaction_rate,
     relative_size,
     run_blocks,
@@ -35,9 +36,8 @@ class FourierReference(RefinedReference):
     its Fourier phases: in that frame ETDRK4 (Cox & Matthews 2002, Kassam & Trefethen 2005) treats diffusion exactly and
     the reaction to fourth order. Without a reaction the solution is exact in one step.
 
-    The product u² is not dealiased. An initial state that the query grid resolves has no modes above an eighth of the
-    fine ones at ``refinement`` 4, so its square does not reach the modes that alias, while a 2/3 cut-off would take
-    real modes from a sharp one.
+    The product u² is not dealiased. A state that the query grid resolves has mode numbers up to N/8 on N = 4n fine
+    cells, so its square, up to N/4, does not alias; a 2/3 cut-off would only take real modes from a sharp state.
 
     ``step`` is dimensionless: h = step / (r^⅕ λ^⅘), with λ the rate at which diffusion and reaction change the state,
     which makes the local error r h (λ h)⁴ the same at every step and for every sample; each is divided into
@@ -117,7 +117,8 @@ class FourierReference(RefinedReference):
                 smoothing[block] = relative_size(spectrum.diffusion(state[block]), state[block])
 
             run_blocks(measure, blocks_of(np.zeros(duration.size), _block_size(state)), self.workers)
-        reaction = np.maximum(reaction_rate(state, coefficients.rate), np.finfo(np.float64).tiny)
+        reaction = checked_stiffness(reaction_rate(state, coefficients.rate), duration)
+        reaction = np.maximum(reaction, np.finfo(np.float64).tiny)
         elapsed = np.zeros(duration.size)
         sizes = []
         while (elapsed < duration).any():

@@ -22,6 +22,9 @@ PROCESSES: frozenset[str] = frozenset({"advection", "diffusion", "reaction"})
 CHUNK_VALUES = 2**21
 """Values of the fine solution held at a time while it is averaged."""
 
+MOST_TIMES = 5000.0
+"""Largest product of a rate and a duration, some 1e5 steps."""
+
 ESTIMATE_SAMPLES = 32
 """How many samples ``error_estimate`` solves a second time."""
 
@@ -261,6 +264,18 @@ def reaction_rate(u: Array, rate: Array) -> Array:
     slope = np.maximum(np.abs(1.0 - 2.0 * u.min(axis=axes)), np.abs(1.0 - 2.0 * u.max(axis=axes)))
     fastest: Array = np.abs(rate) * np.maximum(1.0, slope)
     return fastest
+
+
+def checked_stiffness(rate: Array, duration: Array) -> Array:
+    """The fastest rates (batch,), unless one is so fast that the steps it needs would never end."""
+    times = rate * duration
+    worst = int(np.argmax(times)) if times.size else 0
+    if times.size and times[worst] > MOST_TIMES:
+        raise InvalidInputError(
+            f"reference: the fastest rate of sample {worst} times the duration is {times[worst]:.1e}, more than "
+            f"{MOST_TIMES:g}: u is far outside [0, 1], or a layer at a wall is too thin"
+        )
+    return rate
 
 
 def relative_size(change: Array, u: Array) -> Array:

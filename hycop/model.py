@@ -1,0 +1,99 @@
+"""What a trained surrogate is: a dictionary, a policy with its theta, and all that decides its programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from hycop.dictionary import Dictionary
+from hycop.features import clock
+from hycop.grid import Array, prolong, restrict
+from hycop.policy import Policy
+from hycop.program import EMPTY, ProgramBatch, run
+from hycop.query import Channel, Query
+from hycop.splitting import splitting
+from hycop.training import Gate, TrainingConfig, View
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """All that a trained surrogate is, as immutable data; a model folder holds exactly this."""
+
+    problem: str
+    processes: tuple[str, ...]
+    channels: tuple[Channel, ...]
+    lengths: tuple[float, ...]
+    boundary: tuple[str, ...]
+    dictionary: Dictionary
+    policy: Policy
+    theta: Array
+    view: View
+    longest: tuple[float, ...]
+    gate: Gate
+    config: TrainingConfig
+    seed: int
+    data_hash: str
+    metrics: Mapping[str, float]
+    refinement: int = 1
+
+    def programs(self, query: Query, dictionary: Dictionary | None = None) -> ProgramBatch:
+        """A program per query: the policy's, repeated for times beyond the training's, or the classical one where the
+        gate has decided so."""
+        dictionary = self.dictionary if dictionary is None else dictionary
+        classical = splitting(self.gate.classical).programs(query, dictionary)
+        if not self.gate.kept:
+            return classical
+        learned = self._learned(query)
+        if not self.gate.classical_when_clipped:
+            return learned
+        outside: Array = np.asarray(self.untrusted(query).any(axis=1))
+        return _chosen(outside, classical, learned)
+
+    def repeats(self, query: Query) -> Array:
+        """How often the program of a shorter time is repeated, so that no step is longer than trained."""
+        known = np.asarray(self.longest)
+        ratio = np.where(known > 0, clock(query) / np.where(known > 0, known, 1.0), 0.0).max(axis=1)
+        return np.maximum(1, np.ceil(ratio - 1e-9)).astype(np.int64)
+
+    def _learned(self, query: Query) -> ProgramBatch:
+        repeats = self.repeats(query)
+        part = Query(query.u0, query.setting, query.time / repeats)
+        once = self.policy.programs(self.theta[None], self.view(part))
+        longest = int(repeats.max(initial=1))
+        ops, durations = np.tile(once.ops, longest), np.tile(once.durations, longest)
+        copy = np.repeat(np.arange(longest), once.ops.shape[1])
+        return ProgramBatch(once.names, np.where(copy < repeats[:, None], ops, EMPTY), durations)
+
+    def untrusted(self, query: Query) -> Array:
+        """Which features of which queries lie outside the trained range, (batch, feature)."""
+        return self.view.ranges.outside(self.view.features(query))
+
+    def solve(self, query: Query) -> Array:
+        """The states at the query times."""
+        programs = self.programs(query)
+        if self.refinement == 1:
+            return run(programs, self.dictionary, query)
+        grid = query.grid
+        signs = np.array(
+            [
+                [-1.0 if channel.normal == axis else 1.0 for axis in range(grid.axes)]
+                for channel in query.setting.channels
+            ]
+        )
+        fine = prolong(query.u0, grid.boundary, self.refinement, signs)
+        finer = Query(fine, query.setting.with_grid(grid.refined(self.refinement)), query.time)
+        return restrict(run(programs, self.dictionary, finer), grid.shape)
+
+
+def _chosen(first: Array, a: ProgramBatch, b: ProgramBatch) -> ProgramBatch:
+    """Program of a where ``first``, else of b."""
+    longest = max(a.ops.shape[1], b.ops.shape[1])
+
+    def padded(batch: ProgramBatch) -> tuple[Array, Array]:
+        extra = ((0, 0), (0, longest - batch.ops.shape[1]))
+        return np.pad(batch.ops, extra, constant_values=EMPTY), np.pad(batch.durations, extra)
+
+    (ops_a, tau_a), (ops_b, tau_b) = padded(a), padded(b)
+    return ProgramBatch(a.names, np.where(first[:, None], ops_a, ops_b), np.where(first[:, None], tau_a, tau_b))

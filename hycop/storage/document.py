@@ -1,0 +1,229 @@
+"""``model.json``: its fields with their bounds, and a hash of its own content that makes a changed file known."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import reprlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from hycop.errors import HyCOPError
+from hycop.grid import AXES
+from hycop.policy import LONGEST, Budget
+from hycop.training import TrainingConfig
+
+FILE = "model.json"
+KIND = "hycop-model"
+SCHEMA = 1
+LARGEST = 16 * 2**20
+"""Bytes of a ``model.json`` at most."""
+
+MOST_PRIMITIVES = 64
+
+
+class ModelError(HyCOPError, OSError):
+    """A model folder that is missing, damaged, of another version, or not a model at all."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+
+Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=200)]
+Names: TypeAlias = Annotated[list[Name], Field(max_length=64)]
+Numbers: TypeAlias = Annotated[list[float], Field(max_length=64)]
+Count: TypeAlias = Annotated[int, Field(ge=0, le=64)]
+Ops: TypeAlias = Annotated[list[Annotated[int, Field(ge=0, lt=MOST_PRIMITIVES)]], Field(max_length=MOST_PRIMITIVES)]
+Measure: TypeAlias = float | Literal["inf"]  # JSON has no infinity, but a learned program may have diverged
+Scalar: TypeAlias = bool | int | float | str | None
+Option: TypeAlias = Scalar | list[Scalar]
+
+
+class ChannelPart(_Part):
+    name: Name
+    normal: int | None
+
+
+class PrimitivePart(_Part):
+    """A primitive by its registry name; without options (null) it holds more than a file can, and must be given."""
+
+    name: Name
+    primitive: Name
+    options: Annotated[dict[Name, Option], Field(max_length=64)] | None
+
+
+class AllotmentPart(_Part):
+    names: Names
+    covers: Annotated[list[Ops], Field(min_length=1, max_length=4096)]
+    redundant: Ops
+    budget: Budget
+    gain_features: Count
+
+
+class PatternPart(_Part):
+    ops: Annotated[Ops, Field(min_length=1, max_length=LONGEST)]
+    shares: Numbers
+    origin: Annotated[str, Field(max_length=400)]
+
+
+class SlotPart(_Part):
+    kind: Literal["slot"]
+    patterns: Annotated[list[PatternPart], Field(min_length=1, max_length=64)]
+    allotment: AllotmentPart
+    features: Count
+
+
+class PositionPart(_Part):
+    kind: Literal["position"]
+    allotment: AllotmentPart
+    features: Count
+    longest: Annotated[int, Field(ge=1, le=LONGEST)]
+    shortest: Annotated[int, Field(ge=1, le=LONGEST)]
+
+
+class FeaturesPart(_Part):
+    names: Names
+    low: Numbers
+    high: Numbers
+
+
+class GatePart(_Part):
+    kept: bool
+    classical: Name
+    learned_error: Measure
+    classical_error: Measure
+    learned_extreme: Measure
+    classical_extreme: Measure
+    classical_when_clipped: bool
+    learned_work: Measure
+    classical_work: Measure
+    samples: Annotated[int, Field(ge=0)]
+
+
+class Document(_Part):
+    """``model.json`` but for its own ``sha256``."""
+
+    kind: Literal["hycop-model"]
+    schema_version: Literal[1]
+    hycop: Annotated[str, Field(max_length=100)]
+    problem: Annotated[str, Field(max_length=200)]
+    processes: Annotated[Names, Field(min_length=1)]
+    channels: Annotated[list[ChannelPart], Field(min_length=1, max_length=256)]
+    lengths: Annotated[list[Annotated[float, Field(gt=0)]], Field(min_length=1, max_length=len(AXES))]
+    boundary: Names
+    dictionary: Annotated[list[PrimitivePart], Field(min_length=1, max_length=MOST_PRIMITIVES)]
+    policy: Annotated[SlotPart | PositionPart, Field(discriminator="kind")]
+    theta: Annotated[list[float], Field(max_length=100_000)]
+    dtype: Literal["float64"]
+    features: FeaturesPart
+    gain_features: FeaturesPart
+    longest: Annotated[list[Annotated[float, Field(ge=0)]], Field(max_length=64)]
+    gate: GatePart
+    config: TrainingConfig
+    seed: Annotated[int, Field(ge=0, lt=2**64)]
+    data_hash: Annotated[str, Field(pattern="^[0-9a-f]{0,128}$")]
+    metrics: Annotated[dict[Name, Measure], Field(max_length=1000)]
+    refinement: Annotated[int, Field(ge=1, le=64)]
+    files: Annotated[dict[str, str], Field(max_length=64)]
+
+
+def sealed(content: Mapping[str, object]) -> dict[str, object]:
+    """The content with the hash of its canonical form, which is what makes a changed file known."""
+    bare = {name: value for name, value in content.items() if name != "sha256"}
+    return {**bare, "sha256": hashlib.sha256(canonical(bare)).hexdigest()}
+
+
+def canonical(content: object) -> bytes:
+    """The one spelling of a content: what the hash is of."""
+
+    def plain(value: object) -> object:
+        if isinstance(value, np.generic):
+            return value.item()
+        raise TypeError(f"a {type(value).__name__} is not data")
+
+    return json.dumps(content, default=plain, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+
+
+def refusal(path: Path, reason: str) -> ModelError:
+    """One line, whatever a foreign file has put into the reason."""
+    line = " ".join("".join(letter if letter.isprintable() else " " for letter in reason).split())
+    return ModelError(f"{path}: {line[:600]}")
+
+
+@contextmanager
+def at_field(path: Path, name: str) -> Iterator[None]:
+    """Says of which field an error is."""
+    try:
+        yield
+    except ModelError:
+        raise
+    except HyCOPError as error:
+        raise refusal(path, f"field '{name}': {error}") from None
+
+
+def read_document(path: Path) -> Document:
+    content = _parsed(path)
+    if not isinstance(content, dict) or content.get("kind") != KIND:
+        raise ModelError(f'{path}: is JSON, but not a model of HyCOP (no "kind": "{KIND}")')
+    version = content.get("schema_version")
+    if isinstance(version, int) and version > SCHEMA:
+        raise refusal(path, f"made by a newer hycop (schema version {version}, known up to {SCHEMA}); upgrade hycop")
+    if version != SCHEMA or isinstance(version, bool):
+        raise refusal(path, f"field 'schema_version' is {reprlib.repr(version)}: {SCHEMA} is needed")
+    seal = content.pop("sha256", None)
+    try:
+        text = canonical(content)
+    except (ValueError, RecursionError) as error:
+        raise refusal(path, f"damaged or changed by hand ({error}); restore it or train again") from None
+    if hashlib.sha256(text).hexdigest() != seal:
+        raise ModelError(f"{path}: damaged or changed by hand (its sha256 does not match); restore it or train again")
+    return validated(path, text)
+
+
+def _parsed(path: Path) -> object:
+    """Plain JSON of bounded size, without NaN and without fields that stand there twice."""
+
+    def constant(text: str) -> object:
+        raise ValueError(f"{text} is not a finite number")
+
+    def unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        out = dict(pairs)
+        if len(out) != len(pairs):
+            raise ValueError("a field stands there twice")
+        return out
+
+    try:
+        with path.open("rb") as file:
+            raw = file.read(LARGEST + 1)
+        if len(raw) > LARGEST:
+            raise ModelError(f"{path}: is larger than {LARGEST // 2**20} MiB; it is not a model of HyCOP")
+        return json.loads(raw.decode(), parse_constant=constant, object_pairs_hook=unique)
+    except ModelError:
+        raise
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be read ({error.strerror}); check its permissions") from None
+    except RecursionError:
+        raise ModelError(f"{path}: is nested too deeply; it is not a model of HyCOP") from None
+    except ValueError as error:
+        raise refusal(path, f"damaged: not JSON ({error}); restore it or train again") from None
+
+
+def validated(path: Path, text: bytes) -> Document:
+    try:
+        return Document.model_validate_json(text, strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+    place = ".".join(map(str, first["loc"])) or "content"
+    if first["type"] == "extra_forbidden":
+        raise refusal(path, f"unknown field '{place}'; it was made by another version of hycop or by hand")
+    if first["type"] == "json_invalid":  # Python has read it, so it is only deeper than pydantic goes
+        raise refusal(path, "is nested too deeply; it is not a model of HyCOP")
+    if first["type"] == "missing":
+        raise refusal(path, f"field '{place}' is missing")
+    raise refusal(path, f"field '{place}' is {reprlib.repr(first['input'])}: {first['msg'].lower()}")

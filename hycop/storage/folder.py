@@ -1,0 +1,116 @@
+"""Writing and reading a model folder."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict
+from math import inf
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from hycop.errors import OutputError
+from hycop.files import output_folder, write_json
+from hycop.model import Model
+from hycop.policy import PositionPolicy, SlotPolicy
+from hycop.primitive import Primitive
+from hycop.storage.assembly import assembled
+from hycop.storage.document import FILE, KIND, SCHEMA, ModelError, canonical, read_document, refusal, sealed, validated
+from hycop.storage.registry import options_of, registry_name, restored
+from hycop.version import __version__
+
+
+def save_model(model: Model, folder: str | Path, *, overwrite: bool = False) -> Path:
+    """Writes the model folder, whole or not at all; what it writes has passed every check of ``load_model``."""
+    path = Path(folder) / FILE
+    if os.path.lexists(path) and not overwrite:
+        raise OutputError(f"{folder}: holds a model already; choose another folder, or overwrite it")
+    try:
+        text = canonical(_content(model))
+    except (ValueError, TypeError) as error:
+        raise refusal(path, f"this model cannot be stored: {error}") from None
+    assembled(path, validated(path, text), model.dictionary)
+    output_folder(folder)
+    write_json(path, sealed(json.loads(text)))
+    return path
+
+
+def load_model(folder: str | Path, primitives: Mapping[str, Primitive] | None = None) -> Model:
+    """The model of a folder. ``primitives`` gives, by their names in the dictionary, those that no package offers."""
+    path = _located(Path(folder))
+    document = read_document(path)
+    _check_files(path, document.files)
+    return assembled(path, document, restored(path, document, primitives or {}))
+
+
+def _content(model: Model) -> dict[str, object]:
+    kinds: Mapping[type, str] = {SlotPolicy: "slot", PositionPolicy: "position"}
+    if type(model.policy) not in kinds:
+        raise TypeError(f"the policy {type(model.policy).__name__} is not one of {', '.join(kinds.values())}")
+    view = model.view
+    return {
+        "kind": KIND,
+        "schema_version": SCHEMA,
+        "hycop": __version__,
+        "problem": model.problem,
+        "processes": model.processes,
+        "channels": [asdict(channel) for channel in model.channels],
+        "lengths": model.lengths,
+        "boundary": model.boundary,
+        "dictionary": [
+            {"name": name, "primitive": registry_name(type(primitive)), "options": options_of(primitive)}
+            for name, primitive in model.dictionary.items()
+        ],
+        "policy": {"kind": kinds[type(model.policy)], **asdict(cast(Any, model.policy))},
+        "theta": np.asarray(model.theta, dtype=np.float64).tolist(),
+        "dtype": "float64",
+        "features": {"names": view.features.names, **asdict(view.ranges)},
+        "gain_features": {"names": view.gain_features.names, **asdict(view.gain_ranges)},
+        "longest": model.longest,
+        "gate": {name: _measure(value) for name, value in asdict(model.gate).items()},
+        "config": model.config.model_dump(),
+        "seed": model.seed,
+        "data_hash": model.data_hash,
+        "metrics": {name: _measure(value) for name, value in model.metrics.items()},
+        "refinement": model.refinement,
+        "files": {},
+    }
+
+
+def _measure(value: object) -> object:
+    return "inf" if isinstance(value, float) and value == inf else value
+
+
+def _located(folder: Path) -> Path:
+    path = folder / FILE
+    if not os.path.exists(folder):
+        raise ModelError(f"{folder}: there is no such folder; give one that save or 'hycop train' has written")
+    if not os.path.isdir(folder):
+        raise ModelError(f"{folder}: is a file; give the model folder that holds {FILE}")
+    if not os.path.isfile(path):
+        raise ModelError(f"{folder}: has no {FILE}; it is not a model folder, or its training has not ended")
+    return path
+
+
+def _check_files(path: Path, files: Mapping[str, str]) -> None:
+    """Every listed file lies in the folder itself and is as it was written."""
+    for name, wanted in files.items():
+        plain = name[:1].isalnum() and all(letter.isalnum() or letter in "._-" for letter in name)
+        if not (plain and name.isascii() and ".." not in name and len(name) <= 100):
+            raise refusal(path, f"field 'files': {name!r} is not the plain name of a file in the folder")
+        file = path.with_name(name)
+        if not file.is_file():
+            raise ModelError(f"{file}: is missing, but {FILE} lists it; restore it or train again")
+        digest = hashlib.sha256()
+        try:
+            with file.open("rb") as stream:
+                while block := stream.read(2**20):
+                    digest.update(block)
+        except OSError as error:
+            raise ModelError(f"{file}: cannot be read ({error.strerror}); check its permissions") from None
+        if digest.hexdigest() != wanted:
+            raise ModelError(f"{file}: damaged (its sha256 is not the one in {FILE}); restore it or train again")

@@ -1,0 +1,96 @@
+"""Primitives as names and options, and back again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from importlib.metadata import entry_points
+from math import isfinite
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+
+from hycop.dictionary import Dictionary
+from hycop.errors import UnknownNameError
+from hycop.primitive import Primitive
+from hycop.primitives import PRIMITIVES, find_primitive
+from hycop.storage.document import Document, PrimitivePart, at_field, refusal
+
+GROUP = "hycop.primitives"
+
+
+def registry_name(kind: type) -> str:
+    """The name under which ``find_primitive`` finds a class, or else 'module:class'."""
+    if kind in PRIMITIVES.values():
+        return kind.__name__
+    for point in entry_points(group=GROUP):
+        if point.attr == kind.__qualname__ and point.name not in PRIMITIVES and point.load() is kind:
+            return point.name
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def options_of(primitive: object) -> dict[str, object] | None:
+    """The numerical options of a primitive, or None if it holds something else."""
+    if not is_dataclass(primitive):
+        return None if getattr(primitive, "__dict__", {}) else {}
+    values = {field.name: getattr(primitive, field.name) for field in fields(primitive) if field.init}
+    plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in values.items()}
+    return plain if all(map(_storable, plain.values())) else None
+
+
+def _storable(value: object) -> bool:
+    if isinstance(value, tuple):
+        return all(_storable(entry) and not isinstance(entry, tuple) for entry in value)
+    return isfinite(value) if isinstance(value, float) else value is None or isinstance(value, bool | int | str)
+
+
+def restored(path: Path, document: Document, given: Mapping[str, Primitive]) -> Dictionary:
+    """The dictionary with its options, or an error that names every primitive that is neither found nor given."""
+    names = [part.name for part in document.dictionary]
+    if len(set(names)) != len(names):
+        raise refusal(path, "field 'dictionary': a name stands there twice")
+    for name in given:
+        if name not in names:
+            raise UnknownNameError("primitive", str(name), names, f"(the names in {path})")
+    found: dict[str, Primitive] = dict(given)
+    missing: list[PrimitivePart] = []
+    for index, part in enumerate(document.dictionary):
+        if part.name not in given:
+            primitive = _made(path, f"dictionary.{index}", part)
+            if primitive is None:
+                missing.append(part)
+            else:
+                found[part.name] = primitive
+    if missing:
+        kinds = ", ".join(f"'{part.name}' ({part.primitive})" for part in missing)
+        example = ", ".join(f"{part.name!r}: …" for part in missing)
+        raise refusal(
+            path,
+            f"cannot make {kinds}: no installed package offers it, or it holds more than a file can; "
+            f"give it with load(folder, primitives={{{example}}})",
+        )
+    with at_field(path, "dictionary"):
+        return Dictionary({name: found[name] for name in names})
+
+
+def _made(path: Path, place: str, part: PrimitivePart) -> Primitive | None:
+    """A primitive with its options; None if it is not registered here."""
+    try:
+        kind = _registered(part.primitive)
+        if kind is None or part.options is None:
+            return None
+        values = {name: tuple(value) if isinstance(value, list) else value for name, value in part.options.items()}
+        return kind(**values)
+    except Exception as error:  # a package of somebody else's may fail in any way
+        raise refusal(path, f"field '{place}': {part.primitive} cannot be made ({error})") from None
+
+
+def _registered(name: str) -> Callable[..., Primitive] | None:
+    for point in entry_points(group=GROUP):
+        if f"{point.module}:{point.attr}" == name:
+            return cast(Callable[..., Primitive], point.load())
+    try:
+        return find_primitive(name)
+    except UnknownNameError:
+        return None

@@ -1,0 +1,230 @@
+"""The surrogate: a dictionary with a policy that has learned to compose it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from hycop.data import Dataset
+from hycop.dictionary import Dictionary
+from hycop.errors import HyCOPError, InvalidInputError
+from hycop.executors import Executor
+from hycop.features import FEATURES, FeatureMap, available, clock
+from hycop.grid import Array, Grid
+from hycop.model import Model
+from hycop.primitive import Primitive
+from hycop.problems import PROBLEMS, Problem
+from hycop.program import Program, ProgramBatch
+from hycop.query import Query, Setting
+from hycop.storage import load_model, save_model
+from hycop.training import Task, TrainingConfig, configured, train
+from hycop.training.recipe import Report
+
+FEWEST_HELD_OUT = 32
+"""Held-out queries that a dataset of one's own must leave for the gate."""
+
+GENERAL = tuple(name for name in FEATURES if not name.startswith(("raw_", "cell_")))
+RAW = tuple(name for name in FEATURES if name.startswith("raw_"))
+
+
+class UntrustedWarning(UserWarning):
+    """A query lies outside what the policy was trained on."""
+
+
+class NotFittedError(HyCOPError, RuntimeError):
+    """The model has no policy yet."""
+
+
+class HyCOP:
+    """A surrogate of a PDE solver: ``fit`` learns how to compose the dictionary, ``predict`` answers at any time.
+
+    >>> import hycop
+    >>> model = HyCOP(hycop.problem("ad1d").dictionary)
+    >>> model
+    HyCOP(advection, diffusion; not fitted)
+    """
+
+    def __init__(self, dictionary: Dictionary, *, refinement: int = 1) -> None:
+        self.dictionary = dictionary
+        self.refinement = refinement
+        self._model: Model | None = None
+
+    def __repr__(self) -> str:
+        state = "not fitted" if self._model is None else f"fitted on {self._model.problem}"
+        return f"HyCOP({', '.join(self.dictionary)}; {state})"
+
+    @classmethod
+    def of(cls, model: Model) -> HyCOP:
+        surrogate = cls(model.dictionary, refinement=model.refinement)
+        surrogate._model = model
+        return surrogate
+
+    @property
+    def model(self) -> Model:
+        if self._model is None:
+            raise NotFittedError("this model has not learned anything yet: call fit(problem) or HyCOP.load(folder)")
+        return self._model
+
+    def fit(
+        self,
+        source: Problem | Dataset,
+        *,
+        preset: str = "quick",
+        seed: int = 0,
+        folder: str | Path | None = None,
+        resume: bool = False,
+        force: bool = False,
+        executor: Executor | None = None,
+        report: Report = lambda entry: None,
+        **settings: object,
+    ) -> HyCOP:
+        """Learns from a problem, whose queries it draws, or from a dataset; ``settings`` change those of the preset."""
+        config = configured(preset, settings)
+        task, named = _task(source, self.dictionary, config, seed)
+        where = None if folder is None else Path(folder)
+        done = train(task, config, seed, folder=where, resume=resume, force=force, executor=executor, report=report)
+        setting = task.train.setting
+        query = task.train.query
+        self._model = Model(
+            problem=named,
+            processes=task.processes,
+            channels=setting.channels,
+            lengths=tuple(setting.grid.lengths[0].tolist()),
+            boundary=setting.grid.boundary,
+            dictionary=self.dictionary,
+            policy=done.policy,
+            theta=done.theta,
+            view=done.view,
+            longest=tuple(clock(query).max(axis=0).tolist()),
+            gate=done.gate,
+            config=config,
+            seed=seed,
+            data_hash=done.data_hash,
+            metrics={"train_loss": done.loss, "held_out_error": done.gate.learned_error},
+            refinement=self.refinement,
+        )
+        return self
+
+    def query(
+        self,
+        u0: Array,
+        params: Mapping[str, object],
+        times: Sequence[float] | float,
+        lengths: Sequence[float] | Array | None = None,
+        boundary: str | Sequence[str] | None = None,
+    ) -> Query:
+        """The questions that ``predict`` answers: every state at every time, sample-major."""
+        model = self.model
+        u0 = np.asarray(u0)
+        if u0.ndim != 2 + len(model.boundary):
+            raise InvalidInputError(
+                f"u0 has shape {u0.shape}: (batch, channel, *grid) with {len(model.boundary)} grid axes is needed"
+            )
+        box = np.broadcast_to(
+            np.asarray(model.lengths if lengths is None else lengths, dtype=np.float64),
+            (u0.shape[0], len(model.boundary)),
+        )
+        grid = Grid(u0.shape[2:], box, model.boundary).with_boundary(model.boundary if boundary is None else boundary)
+        setting = Setting(grid, model.channels, dict(params))  # type: ignore[arg-type]
+        return Query(u0, setting, np.zeros(u0.shape[0])).at(np.atleast_1d(np.asarray(times, dtype=np.float64)))
+
+    def predict(
+        self,
+        u0: Array,
+        params: Mapping[str, object],
+        times: Sequence[float] | float,
+        lengths: Sequence[float] | Array | None = None,
+        boundary: str | Sequence[str] | None = None,
+    ) -> Array:
+        """Solutions (batch, time, channel, *grid) at any times, each straight from u0, on any grid.
+
+        Warns (``UntrustedWarning``) if a query lies outside the trained range; ``untrusted`` says which.
+        """
+        query = self.query(u0, params, times, lengths, boundary)
+        outside = self.model.untrusted(query)
+        if outside.any():
+            names = [
+                name for name, any_ in zip(self.model.view.features.names, outside.any(axis=0), strict=True) if any_
+            ]
+            warnings.warn(
+                f"{int(outside.any(axis=1).sum())} of {query.batch} queries lie outside the trained range of "
+                f"{', '.join(names)}",
+                UntrustedWarning,
+                stacklevel=2,
+            )
+        batch = np.shape(u0)[0]
+        return self.model.solve(query).reshape(batch, -1, *np.shape(u0)[1:])
+
+    def untrusted(
+        self,
+        u0: Array,
+        params: Mapping[str, object],
+        times: Sequence[float] | float,
+        lengths: Sequence[float] | Array | None = None,
+        boundary: str | Sequence[str] | None = None,
+    ) -> Array:
+        """True where a query lies outside the trained range, (batch, time)."""
+        query = self.query(u0, params, times, lengths, boundary)
+        return self.model.untrusted(query).any(axis=1).reshape(np.shape(u0)[0], -1)
+
+    def program(self, u0: Array, params: Mapping[str, object], t: float) -> Program:
+        """The program for the first of the states at one time."""
+        return self.model.programs(self.query(np.asarray(u0)[:1], params, t))[0]
+
+    def programs(self, query: Query, dictionary: Dictionary | None = None) -> ProgramBatch:
+        return self.model.programs(query, dictionary)
+
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
+        """Writes a model folder, from which ``load`` makes this model again to the bit."""
+        save_model(self.model, folder, overwrite=overwrite)
+
+    @classmethod
+    def load(cls, folder: str | Path, primitives: Mapping[str, Primitive] | None = None) -> HyCOP:
+        """The model of a folder; ``primitives`` gives those that no package offers, by name in the dictionary."""
+        return cls.of(load_model(folder, primitives))
+
+    def __str__(self) -> str:
+        return "HyCOP"
+
+
+def _task(source: Problem | Dataset, dictionary: Dictionary, config: TrainingConfig, seed: int) -> tuple[Task, str]:
+    """What is to be learned from a problem (it draws the queries) or from a dataset (it keeps some back)."""
+    if isinstance(source, Problem):
+        split = "trajectory" if config.horizon == "trajectory" else "train"
+        known: Problem | None = source
+        learn = source.sample(config.samples, split, seed)
+        # another stream of the same distribution: no query is in both
+        held_out = source.sample(config.validation, split, seed + 2**32)
+    else:
+        known = PROBLEMS.get(source.problem)
+        learn, held_out = _parted(source)
+    query = learn.at(-1).query
+    processes = known.processes if known is not None else tuple(sorted(dictionary.processes))
+    names = known.features if known is not None else available(GENERAL, query)
+    chosen = {"dimensionless": names, "raw": available(RAW, query), "none": ()}[config.features]
+    gains = known.gain_features if known is not None else available(("cell_peclet",), query)
+    task = Task(
+        dictionary,
+        processes,
+        learn,
+        held_out,
+        FeatureMap(tuple(chosen)),
+        FeatureMap(gains if config.budget == "gain" else ()),
+    )
+    return task, learn.problem
+
+
+def _parted(data: Dataset) -> tuple[Dataset, Dataset]:
+    """Two thirds to learn from, the rest for the gate."""
+    kept = data.samples * 2 // 3
+    per_sample = data.times.shape[1] - 1
+    if (data.samples - kept) * per_sample < FEWEST_HELD_OUT:
+        needed = -(-3 * FEWEST_HELD_OUT // max(1, per_sample))
+        raise InvalidInputError(
+            f"the dataset has {data.samples} samples at {per_sample} times: at least {needed} samples are needed, "
+            f"a third of them for the gate"
+        )
+    return data.take(slice(0, kept)), data.take(slice(kept, None))

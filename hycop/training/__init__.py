@@ -1,0 +1,9 @@
+"""Training: from a problem or a dataset to a policy that is never worse than the textbook."""
+
+from __future__ import annotations
+
+from hycop.training.config import PRESETS, TrainingConfig, configured
+from hycop.training.gate import Gate
+from hycop.training.loop import Task, Trained, View, train
+
+__all__ = ["PRESETS", "Gate", "Task", "Trained", "TrainingConfig", "View", "configured", "train"]

@@ -1,0 +1,125 @@
+"""The loop: queries, features, learning, gate."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from hycop.data import Dataset
+from hycop.dictionary import Dictionary
+from hycop.executors import Executor, LocalExecutor
+from hycop.features import FeatureMap, FeatureRange
+from hycop.grid import Array
+from hycop.policy import Allotment, Inputs, Pattern, Policy, SlotPolicy
+from hycop.program import measure
+from hycop.query import Query
+from hycop.training.checkpoint import Journal, array_hash, claimed, fingerprint, stoppable
+from hycop.training.config import TrainingConfig
+from hycop.training.gate import Gate, best_classical, gate
+from hycop.training.objective import Objective
+from hycop.training.recipe import Recipe, Report
+from hycop.version import __version__
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What is to be learned: a dictionary for the processes of an equation, queries with truth to learn from and to be
+    judged by, and what a policy sees of a query."""
+
+    dictionary: Dictionary
+    processes: tuple[str, ...]
+    train: Dataset
+    held_out: Dataset
+    features: FeatureMap
+    gain_features: FeatureMap
+
+
+@dataclass(frozen=True)
+class View:
+    """What a policy sees: named features, those that feed gains, and the ranges over which it has learned them."""
+
+    features: FeatureMap
+    ranges: FeatureRange
+    gain_features: FeatureMap
+    gain_ranges: FeatureRange
+
+    @classmethod
+    def of(cls, features: FeatureMap, gain_features: FeatureMap, query: Query) -> View:
+        return cls(features, FeatureRange.of(features(query)), gain_features, FeatureRange.of(gain_features(query)))
+
+    def __call__(self, query: Query) -> Inputs:
+        """Features normalised and clipped; those of gains clipped only, because gains know their scale."""
+        gains = self.gain_features(query)
+        clipped = np.clip(gains, np.asarray(self.gain_ranges.low), np.asarray(self.gain_ranges.high))
+        return Inputs(self.ranges.normalised(self.features(query)), clipped, query.time)
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """The outcome of a run: a policy as data, its theta, what it sees, and how it fared at the gate."""
+
+    policy: Policy
+    theta: Array
+    view: View
+    gate: Gate
+    loss: float
+    data_hash: str
+
+
+def train(
+    task: Task,
+    config: TrainingConfig,
+    seed: int = 0,
+    *,
+    folder: Path | None = None,
+    resume: bool = False,
+    force: bool = False,
+    executor: Executor | None = None,
+    report: Report = lambda entry: None,
+) -> Trained:
+    """Learns a policy for the task; with a folder, every step is checkpointed there and a killed run can be resumed
+    to the same bits."""
+    query = task.train.query
+    view = View.of(task.features, task.gain_features, query)
+    allotment = Allotment.of(task.dictionary, task.processes, config.budget, len(task.gain_features.names))
+    inputs = view(query)
+    nothing = SlotPolicy((Pattern((0,), (1.0,)),), allotment, inputs.features.shape[1])
+    objective = Objective(
+        nothing, task.dictionary, query, task.train.truth, inputs, config.work_weight, _unit_work(task, query)
+    )
+    with claimed(folder) if folder is not None else nullcontext(), executor or LocalExecutor() as crew:
+        journal = Journal(folder, _identity(task, config, seed), resume, force)
+        with stoppable(journal):
+            recipe = Recipe(objective, allotment, task.processes, config, seed, crew, journal, report)
+            policy, theta = recipe.learn()
+    loss = float(np.nan_to_num(objective.of(policy).losses(theta[None]), nan=np.inf).mean())
+    return Trained(policy, theta, view, _judged(task, policy, theta, view), loss, _data_hash(task))
+
+
+def _unit_work(task: Task, query: Query) -> float:
+    """Work is counted in states: one unit updates every channel and cell once."""
+    return float(len(query.setting.channels) * query.grid.cells)
+
+
+def _identity(task: Task, config: TrainingConfig, seed: int) -> str:
+    seen = (task.features.names, task.gain_features.names)
+    return fingerprint(
+        config.model_dump(), seed, _data_hash(task), seen, repr(task.dictionary), __version__.split(".")[0]
+    )
+
+
+def _data_hash(task: Task) -> str:
+    return array_hash(task.train.states, task.train.times, task.held_out.states, task.held_out.times)
+
+
+def _judged(task: Task, policy: Policy, theta: Array, view: View) -> Gate:
+    """The opponent is chosen on the training queries, the decision is made on the held-out ones."""
+    query, truth = task.held_out.query, task.held_out.truth
+    inputs = view(query)
+    states, work = measure(policy.programs(theta[None], inputs), task.dictionary, query, strict=False)
+    known = task.train.query
+    rival = best_classical(task.dictionary, known, task.train.truth, float(work.mean()))
+    return gate(states, work, rival, task.dictionary, query, truth, inputs.features)

@@ -1,0 +1,110 @@
+"""How good a theta is: the loss of its programs on queries with truth, and the jobs that workers do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hycop.dictionary import Dictionary
+from hycop.evolution import LevenbergMarquardt, LMState, Optimizer, State, normal_equations
+from hycop.grid import Array
+from hycop.metrics import rel_l2
+from hycop.policy import Inputs, Policy
+from hycop.program import measure
+from hycop.query import Query
+
+ROWS = 2048
+"""Programs run together at most."""
+
+BLOCK = 16
+"""Queries whose normal equations are summed by one worker; fixed, so that sums do not depend on the workers."""
+
+
+@dataclass(frozen=True, eq=False)
+class Objective:
+    """Relative L2 error of a policy's programs, plus ``work_weight`` times their work over ``unit_work``."""
+
+    policy: Policy
+    dictionary: Dictionary
+    query: Query
+    truth: Array
+    inputs: Inputs
+    work_weight: float = 0.0
+    unit_work: float = 1.0
+
+    def take(self, samples: Array | slice) -> Objective:
+        inputs = Inputs(self.inputs.features[samples], self.inputs.gains[samples], self.inputs.time[samples])
+        return replace(self, query=self.query.take(samples), truth=self.truth[samples], inputs=inputs)
+
+    def of(self, policy: Policy) -> Objective:
+        return replace(self, policy=policy)
+
+    def blind(self) -> Objective:
+        """The same without features."""
+        inputs = self.inputs
+        return replace(self, inputs=Inputs(inputs.features[:, :0], inputs.gains, inputs.time))
+
+    def outcomes(self, thetas: Array) -> tuple[Array, Array]:
+        """States (members, batch, channel, *grid) and work (members, batch) of every member."""
+        members, batch = thetas.shape[0], self.query.batch
+        states = np.empty((members, *self.truth.shape))
+        work = np.empty((members, batch))
+        together = max(1, ROWS // batch)
+        for first in range(0, members, together):
+            some = thetas[first : first + together]
+            programs = self.policy.programs(some, self.inputs)
+            query = self.query.take(np.tile(np.arange(batch), some.shape[0]))
+            done = measure(programs, self.dictionary, query, strict=False)
+            states[first : first + together] = done.states.reshape(some.shape[0], *self.truth.shape)
+            work[first : first + together] = done.work.reshape(some.shape[0], batch)
+        return states, work
+
+    def losses(self, thetas: Array) -> Array:
+        """Losses (members, batch)."""
+        states, work = self.outcomes(thetas)
+        errors = np.stack([rel_l2(state, self.truth, self.query.setting) for state in states])
+        return errors + self.work_weight * work / self.unit_work
+
+
+@dataclass(frozen=True, eq=False)
+class Fitness:
+    """Job: the mean loss of members first, … of a generation on its minibatch."""
+
+    objective: Objective
+    optimizer: Optimizer[State]
+    state: State
+
+    def __call__(self, first: int, count: int) -> Array:
+        losses = self.objective.losses(self.optimizer.ask_some(self.state, first, count))
+        # row by row, so that a member's sum does not depend on its company
+        return np.array([row.mean() for row in losses])
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """Job: for block after block of queries, the normal equations of the residual field at theta, or the losses of
+    trial points; ``weights`` (batch,) turn squared residuals into the metric that is reported."""
+
+    objective: Objective
+    optimizer: LevenbergMarquardt
+    state: LMState
+    weights: Array
+
+    @property
+    def blocks(self) -> int:
+        return -(-self.objective.query.batch // BLOCK)
+
+    def __call__(self, first: int, count: int) -> Array:
+        thetas = self.optimizer.ask(self.state)
+        return np.stack([self._block(index, thetas) for index in range(first, first + count)])
+
+    def _block(self, index: int, thetas: Array) -> Array:
+        samples = slice(index * BLOCK, (index + 1) * BLOCK)
+        part = self.objective.take(samples)
+        states, _ = part.outcomes(thetas)
+        residuals = (states - part.truth).reshape(thetas.shape[0], -1)
+        weights = np.repeat(self.weights[samples], part.truth[0].size)
+        if self.state.phase == "linearise":
+            return normal_equations(residuals, weights, self.optimizer.steps(self.state)).gram.reshape(-1)
+        return np.array([np.sum(weights * row**2) for row in residuals])

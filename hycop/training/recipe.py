@@ -1,0 +1,198 @@
+"""How a policy is learned: by evolution strategies, or by the default recipe of pattern search and least squares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+
+from hycop.errors import IncompatibleError
+from hycop.evolution import CMA, LevenbergMarquardt, LMState, NormalEquations, OpenES, Optimizer, State
+from hycop.executors import Executor
+from hycop.grid import Array
+from hycop.metrics import rel_l2
+from hycop.policy import Allotment, Pattern, Policy, PositionPolicy, SlotPolicy
+from hycop.training.checkpoint import Journal
+from hycop.training.config import TrainingConfig
+from hycop.training.objective import Fitness, Objective, Residuals
+from hycop.training.portfolio import patterns
+
+MOST_PARAMETERS = 100
+RIVAL = 1.5
+
+Report = Callable[[dict[str, object]], None]
+"""Told after every step: the stage, the step and the loss."""
+
+
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """The parts of a run that do not change while it learns."""
+
+    objective: Objective
+    allotment: Allotment
+    processes: tuple[str, ...]
+    config: TrainingConfig
+    seed: int
+    executor: Executor
+    journal: Journal
+    report: Report
+
+    @property
+    def features(self) -> int:
+        return int(self.objective.inputs.features.shape[1])
+
+    def learn(self) -> tuple[Policy, Array]:
+        return self._searched_and_polished() if self.config.optimizer == "recipe" else self._evolved()
+
+    def static(self, policy: Policy) -> tuple[SlotPolicy, Array] | None:
+        """The ablation beside a slot policy: one program for all queries, of the same pattern, polished alike."""
+        if not isinstance(policy, SlotPolicy) or self.config.optimizer != "recipe":
+            return None
+        blind = replace(self, objective=self.objective.blind())
+        alone = SlotPolicy((policy.patterns[0],), self.allotment, 0)
+        return alone, blind._polished(alone, np.zeros(alone.size), 2, "static")
+
+    def _note(self, **entry: object) -> None:
+        self.journal.note(**entry)
+        self.report(entry)
+
+    def _evolved(self) -> tuple[Policy, Array]:
+        """The paper's Algorithm 1 (or CMA): minibatches of queries, a population, nothing but losses."""
+        config, policy = self.config, self._policy()
+        theta = np.zeros(policy.size)
+        if config.start == "random":
+            theta = 0.5 * np.random.Generator(np.random.Philox(key=[self.seed, 1])).standard_normal(policy.size)
+        optimizer: Optimizer[Any] = (
+            OpenES(config.population, config.sigma, config.learning_rate, config.weight_decay)
+            if config.optimizer == "openes"
+            else CMA(config.population, config.sigma)
+        )
+        whole = self.objective.of(policy)
+        batch = min(config.minibatch, whole.query.batch)
+
+        def step(state: State) -> State:
+            # a stream of its own for every generation, so that a resumed run draws the same minibatches
+            stream = np.random.Philox(key=[self.seed, 2], counter=[0, 0, state.generation, 0])
+            samples = np.sort(np.random.Generator(stream).choice(whole.query.batch, batch, replace=False))
+            losses = self.executor.map(Fitness(whole.take(samples), optimizer, state), optimizer.members(state))
+            state = optimizer.tell(state, losses)
+            finite = losses[np.isfinite(losses)]
+            self._note(
+                stage=config.optimizer, step=state.generation, of=config.generations, loss=float(np.median(finite))
+            )
+            return state
+
+        return policy, self.journal.follow(optimizer.start(theta, self.seed), step, config.generations)
+
+    def _policy(self) -> Policy:
+        if self.config.policy == "slot":
+            return SlotPolicy((self._ranked()[0],), self.allotment, self.features)
+        names = len(self.allotment.names)
+        base = PositionPolicy(self.allotment, 0, self.config.max_steps).size
+        room = max(0, (MOST_PARAMETERS - base) // (names + 1))
+        return PositionPolicy(self.allotment, min(self.features, room), self.config.max_steps)
+
+    def _ranked(self) -> list[Pattern]:
+        """Operator orders from the best classical start to the worst, each once, within the allowed work."""
+        config = self.config
+        scored: list[tuple[float, int, str, Pattern]] = []
+        for pattern in patterns(self.objective.dictionary, self.processes, self.objective.query, config.max_steps):
+            policy = SlotPolicy((pattern,), self.allotment, self.features)
+            objective = self.objective.of(policy)
+            states, work = objective.outcomes(np.zeros((1, policy.size)))
+            errors = np.nan_to_num(rel_l2(states[0], objective.truth, objective.query.setting), nan=np.inf)
+            loss = float(errors.mean() + config.work_weight * work.mean() / objective.unit_work)
+            if config.max_work is None or work.mean() <= config.max_work:
+                scored.append((loss, len(pattern.ops), pattern.origin, pattern))
+        if not scored:
+            raise IncompatibleError(
+                f"no program of at most {config.max_steps} steps and work {config.max_work} covers every process; "
+                "allow more with max_steps or max_work"
+            )
+        best: dict[tuple[int, ...], Pattern] = {}
+        for *_, pattern in sorted(scored, key=lambda entry: entry[:3]):
+            best.setdefault(pattern.ops, pattern)
+        return list(best.values())
+
+    def _searched_and_polished(self) -> tuple[Policy, Array]:
+        """Short least squares on the most promising patterns, long ones on the best, then the choice among those."""
+        config = self.config
+        tried = []
+        for pattern in self._ranked()[: config.tries]:
+            policy = SlotPolicy((pattern,), self.allotment, self.features)
+            theta = self._polished(policy, np.zeros(policy.size), 1, f"try {pattern.origin}")
+            tried.append((self._loss(policy, theta), pattern, theta))
+        tried.sort(key=lambda entry: entry[0])
+        # a pattern far behind the best is not chosen for enough queries to be worth polishing
+        tried = [entry for entry in tried[: config.patterns] if entry[0] <= RIVAL * tried[0][0]]
+        polished: list[tuple[SlotPolicy, Array]] = []
+        for _, pattern, theta in tried:
+            policy = SlotPolicy((pattern,), self.allotment, self.features)
+            polished.append((policy, self._polished(policy, theta, config.rounds, f"polish {pattern.origin}")))
+        polished.sort(key=lambda entry: self._loss(*entry))
+        return self._joined(polished)
+
+    def _loss(self, policy: Policy, theta: Array) -> float:
+        return float(np.nan_to_num(self.objective.of(policy).losses(theta[None]), nan=np.inf).mean())
+
+    def _polished(self, policy: Policy, theta: Array, rounds: int, label: str) -> Array:
+        """Levenberg–Marquardt on the residual field. The reported metric is the mean of ‖r‖/‖u‖, not of its square:
+        every round divides the square by the error at its start (iteratively reweighted least squares)."""
+        objective = self.objective.of(policy)
+        size = np.maximum((objective.truth**2).reshape(objective.query.batch, -1).sum(axis=1), 1e-300)
+        optimizer = LevenbergMarquardt()
+        for index in range(rounds):
+            errors = objective.losses(theta[None])[0]
+            weights = 1.0 / (size * np.maximum(errors, 0.1 * errors.mean()))
+            theta = self.journal.follow(
+                optimizer.start(theta),
+                self._least_squares(objective, optimizer, weights, label),
+                2 * self.config.iterations,
+            )
+            self._note(stage=label, step=index + 1, of=rounds, loss=self._loss(policy, theta))
+        return theta
+
+    def _least_squares(
+        self, objective: Objective, optimizer: LevenbergMarquardt, weights: Array, label: str
+    ) -> Callable[[LMState], LMState]:
+        def step(state: LMState) -> LMState:
+            job = Residuals(objective, optimizer, state, weights)
+            rows = self.executor.map(job, job.blocks)
+            if state.phase == "linearise":
+                edge = 1 + state.theta.size
+                return optimizer.tell(state, NormalEquations.total(rows.reshape(-1, edge, edge)))
+            return optimizer.tell(state, np.add.reduce(rows, axis=0))
+
+        return step
+
+    def _joined(self, polished: list[tuple[SlotPolicy, Array]]) -> tuple[Policy, Array]:
+        """One policy that chooses among the polished patterns, if its choice is worth two per cent on the training
+        queries and it stays small; else the best of them alone."""
+        best, theta = polished[0]
+        policy = SlotPolicy(tuple(entry.patterns[0] for entry, _ in polished), self.allotment, self.features)
+        if len(polished) == 1 or policy.size > MOST_PARAMETERS:
+            return best, theta
+        losses = np.stack([self.objective.of(entry).losses(each[None])[0] for entry, each in polished])
+        seen = np.concatenate([np.ones((losses.shape[1], 1)), self.objective.inputs.features], axis=1)
+        whole = np.concatenate([*(each for _, each in polished), _selector(seen, losses).reshape(-1)])
+        return (policy, whole) if self._loss(policy, whole) < 0.98 * self._loss(best, theta) else (best, theta)
+
+
+def _selector(seen: Array, losses: Array) -> Array:
+    """Rows s_k with softmax(0, s_1·(1, x), …) as the chance of each pattern: least expected loss, slightly damped."""
+    scale = losses.mean()
+    shape = (losses.shape[0] - 1, seen.shape[1])
+
+    def expected(flat: Array) -> tuple[float, Array]:
+        scores = np.concatenate([np.zeros((seen.shape[0], 1)), seen @ flat.reshape(shape).T], axis=1)
+        chances = np.exp(scores - scores.max(axis=1, keepdims=True))
+        chances /= chances.sum(axis=1, keepdims=True)
+        mean = (chances * losses.T).sum(axis=1)
+        slope = chances * (losses.T - mean[:, None]) / (scale * seen.shape[0])
+        value = float(mean.mean() / scale + 1e-4 * (flat**2).sum())
+        return value, (slope[:, 1:].T @ seen).reshape(-1) + 2e-4 * flat
+
+    return np.asarray(minimize(expected, np.zeros(shape).reshape(-1), jac=True, method="BFGS").x).reshape(shape)

@@ -1,0 +1,56 @@
+"""The benchmarks run, at a size at which their numbers mean nothing."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from benchmarks import __main__ as command
+from benchmarks import engine, memory, muscl, spectral
+from benchmarks.measure import Ratio, median_ratio
+
+TINY = {
+    "spectral": partial(spectral.measure, batch=8, cells=8, rounds=2),
+    "muscl": partial(muscl.measure, batch=8, cells=8, rounds=2),
+    "engine": partial(engine.measure, batch=8, cells=8, rounds=2),
+    "memory": partial(memory.measure, batch=8, cells=8),
+}
+
+
+def test_all_topics_are_tried_here() -> None:
+    assert list(TINY) == list(command.TOPICS)
+
+
+def test_they_run_and_write_their_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "TOPICS", TINY)
+    file = tmp_path / "bench.json"
+    command.main(["--json", str(file)])
+    printed = capsys.readouterr().out
+    assert "ratio" in printed
+    written = json.loads(file.read_text())
+    assert {row["topic"] for row in written["rows"]} == set(TINY)
+    assert all(row["value"] > 0 for row in written["rows"])
+    assert written["meta"]["command"].startswith("python -m benchmarks --json")
+    assert written["meta"]["packages"]["numpy"]
+
+
+def test_goals_have_a_direction() -> None:
+    assert Ratio("t", "w", 1.2, 1.3, at_least=False).met
+    assert not Ratio("t", "w", 1.2, 1.3, at_least=True).met
+
+
+def test_ratios_are_medians_over_the_rounds() -> None:
+    seconds = {"a": [1.0, 2.0, 30.0], "b": [1.0, 1.0, 10.0], "c": [1.0, 1.0, 1.0]}
+    assert median_ratio(seconds, "a", "b") == 2.0
+    assert median_ratio(seconds, ("a", "b"), "c") == 3.0
+
+
+def test_an_unknown_topic_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        command.main(["spectrall"])
+    assert "unknown topic 'spectrall'" in capsys.readouterr().err

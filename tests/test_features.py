@@ -1,0 +1,130 @@
+"""Features: dimensionless, independent of the grid, ranges that clip and flag."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import hycop
+from hycop.errors import InvalidInputError, UnknownNameError
+from hycop.features import FEATURES, FeatureMap, FeatureRange, available, clock
+from hycop.problems import PROBLEMS
+from hycop.references.fourier import cell_averages
+
+FINITE = st.floats(0.1, 10.0)
+
+
+def smooth_query(
+    shape: tuple[int, ...], length: float = 1.0, second: float = 1.0, boundary: str = "periodic", seed: int = 0
+) -> hycop.Query:
+    """Exact cell averages of a few low modes on any grid; ``length`` and ``second`` are the units' sizes."""
+    rng = np.random.default_rng(seed)
+    axes = len(shape)
+    grid = hycop.Grid.box(shape, length, boundary, batch=2)
+    setting = hycop.Setting(
+        grid,
+        (hycop.Channel("u"),),
+        {
+            **{f"c{a}": rng.uniform(0.2, 2, 2) * length / second for a in "xyz"[:axes]},
+            **{f"D{a}": rng.uniform(0.01, 0.2, 2) * length**2 / second for a in "xyz"[:axes]},
+            "r": rng.uniform(0.1, 1, 2) / second,
+        },
+    )
+    box = [centre / length for centre in grid.centres()]
+    u = np.full((2, *shape), 0.5)
+    for _ in range(3):
+        number = rng.integers(-3, 4, axes)
+        phase = rng.uniform(0, 2 * np.pi)
+        if boundary == "periodic":
+            wave = np.cos(2 * np.pi * sum(k * s for k, s in zip(number, box, strict=True)) + phase)
+        else:
+            wave = np.prod(
+                np.broadcast_arrays(*[np.cos(np.pi * abs(k) * s) for k, s in zip(number, box, strict=True)]), 0
+            )
+        u = u + 0.1 * wave
+    averages = cell_averages(u[:, None], setting) if boundary == "periodic" else u[:, None]
+    return hycop.Query(averages, setting, np.full(2, 0.3) * second)
+
+
+GRID_FREE = [name for name in FEATURES if not name.startswith(("raw_", "cell_"))]
+
+
+@pytest.mark.parametrize("name", [name for name in GRID_FREE if not name.endswith("_z")])
+@given(length=FINITE, second=FINITE)
+def test_units_do_not_matter(name: str, length: float, second: float) -> None:
+    plain, scaled = smooth_query((16, 15)), smooth_query((16, 15), length, second)
+    assert np.allclose(FEATURES[name](plain), FEATURES[name](scaled), atol=1e-9)
+
+
+@pytest.mark.parametrize("name", [name for name in GRID_FREE if not name.endswith("_z")])
+@pytest.mark.parametrize("shape", [(13, 16), (32, 32), (48, 20)])
+def test_the_grid_does_not_matter(name: str, shape: tuple[int, int]) -> None:
+    assert np.allclose(FEATURES[name](smooth_query((64, 64))), FEATURES[name](smooth_query(shape)), atol=1e-9)
+
+
+@pytest.mark.parametrize("boundary", ["wall", "outflow"])
+def test_other_boundaries_use_cosines(boundary: str) -> None:
+    coarse, fine = smooth_query((32, 24), boundary=boundary), smooth_query((96, 72), boundary=boundary)
+    for name in ("variation", "gradient_x", "gradient_y", "level"):
+        assert np.allclose(FEATURES[name](coarse), FEATURES[name](fine), atol=2e-2)
+
+
+def test_cell_peclet_does_depend_on_the_grid() -> None:
+    assert np.allclose(
+        FEATURES["cell_peclet"](smooth_query((16, 16))), 2 * FEATURES["cell_peclet"](smooth_query((32, 32)))
+    )
+
+
+def test_one_and_three_dimensions() -> None:
+    for shape in ((20,), (14, 16, 13)):
+        query = smooth_query(shape)
+        names = available(GRID_FREE, query)
+        assert np.isfinite(FeatureMap(names)(query)).all()
+        assert ("peclet_z" in names) == (len(shape) == 3)
+
+
+@pytest.mark.parametrize("name", sorted(PROBLEMS))
+def test_every_problem_has_features_that_vary(name: str) -> None:
+    chosen = hycop.problem(name)
+    data = chosen.sample(24, "train", seed=0) if "2d" not in name else chosen.sample(6, "train", seed=0)
+    values = FeatureMap(chosen.features)(data.query)
+    assert np.isfinite(values).all() and (np.ptp(values, axis=0) > 0).all()
+
+
+def test_uniform_and_zero_states_are_finite() -> None:
+    query = smooth_query((16, 16))
+    for value in (0.0, 0.7):
+        flat = hycop.Query(np.full_like(query.u0, value), query.setting, query.time)
+        assert np.isfinite(FeatureMap(("variation", "gradient_x", "level"))(flat)).all()
+
+
+@given(st.lists(st.floats(-100, 100), min_size=1, max_size=5))
+def test_ranges_clip_and_flag(values: list[float]) -> None:
+    ranges = FeatureRange((-1.0, 2.0), (1.0, 2.0))
+    rows = np.stack([np.array(values), np.full(len(values), 2.0)], axis=1)
+    normalised = ranges.normalised(rows)
+    assert (np.abs(normalised) <= 1).all() and (normalised[:, 1] == 0).all()
+    assert np.array_equal(ranges.outside(rows)[:, 0], np.abs(np.array(values)) > 1)
+
+
+def test_the_range_of_the_training_set_contains_it() -> None:
+    values = np.random.default_rng(0).normal(size=(50, 3))
+    assert not FeatureRange.of(values).outside(values).any()
+
+
+def test_clock_counts_crossings_spreads_and_foldings() -> None:
+    query = smooth_query((8, 8))
+    expected = query.setting.param("r") * query.time
+    assert np.allclose(clock(query)[:, 2], expected)
+    assert np.allclose(clock(query.at([0.6]))[:, 0], 2 * clock(query)[:, 0])
+
+
+def test_bad_names_and_ranges() -> None:
+    with pytest.raises(UnknownNameError, match="peclet_x"):
+        FeatureMap(("peclet",))
+    with pytest.raises(InvalidInputError, match="range"):
+        FeatureRange((0.0,), (1.0, 2.0))
+    with pytest.raises(InvalidInputError, match="'r'"):
+        FeatureMap(("growth",))(hycop.problem("ad1d").sample(1, "id").query)

@@ -1,0 +1,191 @@
+"""Policies: budgets, covers, classical at zero, sizes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import hycop
+from hycop.errors import IncompatibleError, InvalidInputError
+from hycop.policy import Allotment, Inputs, Pattern, PositionPolicy, SlotPolicy, exact_covers, redundant_primitives
+from hycop.program import EMPTY
+from hycop.splitting import splitting
+
+ADR = ("advection", "diffusion", "reaction")
+
+
+@dataclass(frozen=True)
+class Blank:
+    """A primitive that does nothing, for the processes it is told."""
+
+    advances: frozenset[str]
+    order: float = hycop.EXACT
+
+    def flow(self, u, duration, setting):  # type: ignore[no-untyped-def]
+        return u
+
+    def work(self, u, duration, setting):  # type: ignore[no-untyped-def]
+        return np.ones(setting.batch)
+
+
+def blanks(**processes: str) -> hycop.Dictionary:
+    return hycop.Dictionary({name: Blank(frozenset(text.split())) for name, text in processes.items()})
+
+
+PLAIN = blanks(advection="advection", diffusion="diffusion", reaction="reaction")
+OVERLAPPING = blanks(
+    advection="advection", learned="advection", diffusion="diffusion", both="advection diffusion", reaction="reaction"
+)
+
+
+def inputs(batch: int = 4, features: int = 3, gains: int = 1, seed: int = 0) -> Inputs:
+    rng = np.random.default_rng(seed)
+    return Inputs(rng.uniform(-1, 1, (batch, features)), rng.uniform(0, 5, (batch, gains)), rng.uniform(0.1, 1, batch))
+
+
+def slot_policy(budget: str = "consistent", features: int = 3, patterns: int = 2) -> SlotPolicy:
+    allotment = Allotment.of(PLAIN, ADR, budget, 1)  # type: ignore[arg-type]
+    choices = (
+        Pattern((0, 1, 2, 1, 2, 1), (1.0, 0.2, 0.5, 0.6, 0.5, 0.2), "a"),
+        Pattern((2, 0, 1, 2), (0.5, 1.0, 1.0, 0.5), "b"),
+    )
+    return SlotPolicy(choices[:patterns], allotment, features)
+
+
+def test_exact_covers() -> None:
+    assert exact_covers(PLAIN, ADR) == (ADR,)
+    covers = {frozenset(cover) for cover in exact_covers(OVERLAPPING, ADR)}
+    assert covers == {
+        frozenset({"advection", "diffusion", "reaction"}),
+        frozenset({"learned", "diffusion", "reaction"}),
+        frozenset({"both", "reaction"}),
+    }
+    with pytest.raises(IncompatibleError, match="reaction"):
+        exact_covers(PLAIN.without("reaction"), ADR)
+
+
+def test_redundant_primitives() -> None:
+    extra = PLAIN.adding("drag", Blank(frozenset({"drag"})))
+    assert redundant_primitives(extra, ADR) == ("drag",)
+    allotment = Allotment.of(extra, ADR, "consistent")
+    amounts = allotment.amounts(np.zeros((1, allotment.size)), inputs())
+    assert np.allclose(amounts[0, :, :3], 1.0) and np.allclose(amounts[0, :, 3], 0.5)
+    assert np.allclose(allotment.amounts(np.full((1, 1), -40.0), inputs())[..., 3], 0.0)
+
+
+@given(seed=st.integers(0, 2**31), scale=st.floats(0, 5))
+@settings(max_examples=40)
+def test_consistent_budgets_give_every_process_its_time(seed: int, scale: float) -> None:
+    rng = np.random.default_rng(seed)
+    seen = inputs(seed=seed)
+    allotment = Allotment.of(OVERLAPPING, ADR, "consistent")
+    names = OVERLAPPING.names
+    advances = np.array([[process in OVERLAPPING[name].advances for process in ADR] for name in names], dtype=float)
+    position = PositionPolicy(allotment, 3, 12)
+    slot = SlotPolicy((Pattern((0, 1, 2, 3, 4, 0, 2), (1.0,) * 7),), allotment, 3)
+    for policy in (position, slot):
+        programs = policy.programs(scale * rng.standard_normal((2, policy.size)), seen)
+        per_process = programs.time_per_primitive() @ advances
+        assert np.allclose(per_process, np.tile(seen.time, 2)[:, None], rtol=1e-10)
+        assert (programs.durations >= 0).all()
+
+
+@given(seed=st.integers(0, 2**31))
+@settings(max_examples=25)
+def test_literal_budgets_sum_to_the_time(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    seen = inputs(seed=seed)
+    allotment = Allotment.of(PLAIN, ADR, "literal")
+    for policy in (PositionPolicy(allotment, 3), slot_policy("literal")):
+        programs = policy.programs(rng.standard_normal((2, policy.size)), seen)
+        assert np.allclose(programs.durations.sum(axis=1), np.tile(seen.time, 2))
+
+
+@given(seed=st.integers(0, 2**31), slope=st.floats(-2, 2))
+def test_gains_are_clipped(seed: int, slope: float) -> None:
+    seen = inputs(seed=seed)
+    policy = slot_policy("gain", patterns=1)
+    theta = np.zeros(policy.size)
+    theta[-2] = slope  # γ of diffusion
+    totals = policy.programs(theta[None], seen).time_per_primitive() / seen.time[:, None]
+    assert np.allclose(totals[:, [0, 2]], 1.0)
+    assert np.allclose(totals[:, 1], np.clip(1 + slope * seen.gains[:, 0], 0, 1.35))
+
+
+@pytest.mark.parametrize("name", ["strang", "ababa", "saba3"])
+def test_zero_is_the_classical_scheme(name: str) -> None:
+    chosen = hycop.problem("adr2d")
+    data = chosen.sample(3, "id", seed=0)
+    written = hycop.simplify(splitting(name).programs(data.query, chosen.dictionary), chosen.dictionary, data.setting)
+    first = written[0]
+    ops = tuple(chosen.dictionary.names.index(step.primitive) for step in first)
+    pattern = Pattern(ops, tuple(step.duration for step in first))
+    policy = SlotPolicy((pattern,), Allotment.of(chosen.dictionary, chosen.processes, "consistent"), 2)
+    seen = Inputs(np.random.default_rng(0).uniform(-1, 1, (3, 2)), np.zeros((3, 0)), data.query.time)
+    ours = policy.programs(np.zeros((1, policy.size)), seen)
+    assert np.array_equal(ours.ops, written.ops) and np.allclose(ours.durations, written.durations)
+
+
+def test_features_choose_the_pattern_and_tilt_the_shares() -> None:
+    policy, seen = slot_policy(), inputs(batch=50)
+    theta = np.zeros(policy.size)
+    theta[-3] = 5.0  # the second pattern where the first feature is positive
+    programs = policy.programs(theta[None], seen)
+    assert np.array_equal(programs.lengths() == 4, seen.features[:, 0] > 0)
+    single = slot_policy(patterns=1)
+    tilted = np.zeros(single.size)
+    tilted[3] = 2.0  # linear tilt of diffusion by the first feature
+    durations = single.programs(tilted[None], seen).durations
+    later = durations[:, 5] > durations[:, 1]
+    assert np.array_equal(later, seen.features[:, 0] > 0)
+
+
+def test_members_are_written_side_by_side() -> None:
+    policy, seen = slot_policy(), inputs()
+    thetas = np.random.default_rng(1).standard_normal((3, policy.size))
+    together = policy.programs(thetas, seen)
+    for index, theta in enumerate(thetas):
+        alone = policy.programs(theta[None], seen)
+        part = slice(4 * index, 4 * index + 4)
+        assert np.array_equal(together.ops[part], alone.ops) and np.array_equal(
+            together.durations[part], alone.durations
+        )
+
+
+def test_position_policy_is_the_paper_s() -> None:
+    allotment = Allotment.of(PLAIN, ADR, "consistent")
+    assert PositionPolicy(allotment, 0).size == 18 * (3 + 1) + 1  # 73
+    two = blanks(a="a", b="b")
+    assert PositionPolicy(Allotment.of(two, ("a", "b"), "consistent"), 0).size == 55
+    policy = PositionPolicy(allotment, 3)
+    programs = policy.programs(np.random.default_rng(0).standard_normal((20, policy.size)), inputs())
+    lengths = programs.lengths()
+    assert lengths.min() >= 2 and lengths.max() <= 18 + 3 and len(set(lengths.tolist())) > 1
+    assert policy.size <= 100
+
+
+def test_a_process_without_a_slot_gets_one_step() -> None:
+    policy = PositionPolicy(Allotment.of(PLAIN, ADR, "consistent"), 0, longest=4)
+    theta = np.zeros(policy.size)
+    theta[0:12:3] = 1.0  # advection everywhere
+    program = policy.programs(theta[None], inputs(batch=1, features=0))[0]
+    assert [step.primitive for step in program][-2:] == ["diffusion", "reaction"]
+
+
+def test_bad_thetas_and_patterns() -> None:
+    policy = slot_policy()
+    with pytest.raises(InvalidInputError, match=f"needs {policy.size}"):
+        policy.programs(np.zeros((1, 3)), inputs())
+    with pytest.raises(InvalidInputError, match="NaN"):
+        policy.programs(np.full((1, policy.size), np.nan), inputs())
+    with pytest.raises(InvalidInputError, match="positive"):
+        Pattern((0, 1), (1.0, 0.0))
+    with pytest.raises(InvalidInputError, match="18"):
+        Pattern((0, 1) * 10, (1.0,) * 20)
+    with pytest.raises(InvalidInputError, match="budget"):
+        Allotment.of(PLAIN, ADR, "lavish")  # type: ignore[arg-type]
+    assert EMPTY == -1

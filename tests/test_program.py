@@ -1,0 +1,375 @@
+"""Programs: as data, simplified, run, measured and traced; and what is said when they cannot run."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hycop.dictionary import Dictionary
+from hycop.errors import IncompatibleError, InvalidInputError, NonFiniteStateError, UnknownNameError
+from hycop.grid import Array, Grid
+from hycop.primitive import EXACT, transform_work
+from hycop.primitives import ExactLogistic, MusclAdvection, SpectralAdvection, SpectralDiffusion
+from hycop.program import EMPTY, Program, ProgramBatch, Step, measure, run, simplify, trace
+from hycop.query import Channel, Query, Setting
+
+EXACT_FLOWS = Dictionary(
+    {"advection": SpectralAdvection(), "diffusion": SpectralDiffusion(), "reaction": ExactLogistic()}
+)
+DICTIONARY = EXACT_FLOWS.adding("muscl", MusclAdvection())
+
+properties = settings(max_examples=40, deadline=None, derandomize=True, database=None)
+durations = st.sampled_from([0.0, 0.01, 0.05, 0.1]) | st.floats(0.0, 0.2)
+
+
+def programs_of(dictionary: Dictionary, longest: int = 6) -> st.SearchStrategy[Program]:
+    steps = st.tuples(st.sampled_from(dictionary.names), durations)
+    return st.lists(steps, max_size=longest).map(lambda pairs: Program.of(*pairs))
+
+
+def query_of(batch: int, boundary: str = "periodic", seed: int = 0) -> Query:
+    """Random states in (0, 1) with coefficients of their own."""
+    rng = np.random.default_rng(seed)
+    grid = Grid((6, 5), rng.uniform(0.5, 2.0, (batch, 2)), (boundary,) * 2)
+    params = {name: rng.uniform(0.1, 1.0, batch) for name in ("cx", "cy", "r")}
+    params |= {name: rng.uniform(0.0, 0.1, batch) for name in ("Dx", "Dy")}
+    return Query(rng.uniform(0.1, 0.9, (batch, 1, 6, 5)), Setting(grid, (Channel("u"),), params), np.ones(batch))
+
+
+def batch_of(*programs: Program, names: tuple[str, ...] = DICTIONARY.names) -> ProgramBatch:
+    return ProgramBatch.of(programs, names)
+
+
+class TestData:
+    def test_prints_on_one_line(self) -> None:
+        program = Program.of(("advection", 0.1), ("reaction", 1 / 3))
+        assert str(program) == "advection 0.1 → reaction 0.3333"
+        assert str(Program(())) == "(no steps)"
+
+    @properties
+    @given(programs_of(DICTIONARY))
+    def test_json_brings_back_the_same(self, program: Program) -> None:
+        assert Program.from_json(json.loads(json.dumps(program.to_json()))) == program
+
+    @properties
+    @given(programs_of(DICTIONARY).filter(len))
+    def test_parse_reads_what_is_printed(self, program: Program) -> None:
+        read = Program.parse(str(program))
+        assert [step.primitive for step in read] == [step.primitive for step in program]
+        np.testing.assert_allclose([s.duration for s in read], [s.duration for s in program], rtol=1e-3, atol=1e-12)
+
+    @pytest.mark.parametrize("text", ["", "advection", "advection fast", "advection 0.1 0.2", "advection 0.1 →"])
+    def test_parse_names_the_step_that_is_none(self, text: str) -> None:
+        with pytest.raises(InvalidInputError, match=r"program step '.*': a primitive and a duration"):
+            Program.parse(text)
+
+    @pytest.mark.parametrize(
+        "steps", [None, 3, "abc", [3], [{"primitive": "a"}], [{"primitive": "a", "duration": "x"}]]
+    )
+    def test_bad_json_is_refused(self, steps: Any) -> None:
+        with pytest.raises(InvalidInputError, match=r"program: a list of .*'primitive'"):
+            Program.from_json(steps)
+
+    @pytest.mark.parametrize("duration", [np.nan, np.inf, -np.inf])
+    def test_durations_are_finite(self, duration: float) -> None:
+        with pytest.raises(InvalidInputError, match="step 'advection': duration is"):
+            Step("advection", duration)
+        with pytest.raises(InvalidInputError, match=r"duration is .* at step 2 of sample 1"):
+            ProgramBatch(("a",), np.zeros((2, 2)), np.array([[1.0, 1.0], [1.0, duration]]))
+
+    @properties
+    @given(st.lists(programs_of(DICTIONARY), min_size=1, max_size=4))
+    def test_batches_are_padded_to_the_longest(self, programs: list[Program]) -> None:
+        batch = batch_of(*programs)
+        assert list(batch) == programs
+        assert batch.ops.shape == (len(programs), max(map(len, programs)))
+        assert batch.lengths().tolist() == [len(program) for program in programs]
+        assert not batch.durations[batch.ops == EMPTY].any()
+        assert [batch.take(slice(i, i + 1))[0] for i in range(len(batch))] == programs
+
+    @properties
+    @given(st.lists(programs_of(DICTIONARY), min_size=1, max_size=3), st.integers(1, 4))
+    def test_repeated_programs_take_the_same_time(self, programs: list[Program], times: int) -> None:
+        batch = batch_of(*programs)
+        again = batch.repeated(times)
+        np.testing.assert_array_equal(again.lengths(), times * batch.lengths())
+        np.testing.assert_allclose(again.time_per_primitive(), batch.time_per_primitive(), atol=1e-15)
+        for program, original in zip(again, programs, strict=True):
+            assert [s.primitive for s in program] == [s.primitive for s in original] * times
+
+    def test_time_per_primitive_adds_up_the_steps(self) -> None:
+        batch = batch_of(Program.of(("advection", 0.1), ("reaction", 0.3), ("advection", 0.2)), Program(()))
+        np.testing.assert_allclose(batch.time_per_primitive(), [[0.1 + 0.2, 0.0, 0.3, 0.0], [0.0] * 4])
+
+    @pytest.mark.parametrize("times", [0, -1])
+    def test_repeated_needs_a_positive_number(self, times: int) -> None:
+        with pytest.raises(InvalidInputError, match=f"repeated {times} times"):
+            batch_of(Program(())).repeated(times)
+
+    def test_unknown_names_bring_the_nearest(self) -> None:
+        with pytest.raises(UnknownNameError, match="unknown primitive 'advektion': did you mean advection"):
+            batch_of(Program.of(("advektion", 0.1)))
+
+    @pytest.mark.parametrize(
+        ("ops", "taus", "message"),
+        [
+            ([0, 0], [0.1, 0.1], r"ops \(2,\) and durations \(2,\)"),
+            ([[0, 0]], [[0.1]], r"ops \(1, 2\) and durations \(1, 1\)"),
+            ([[2]], [[0.1]], "ops must index the 2 names"),
+            ([[-2]], [[0.1]], "ops must index the 2 names"),
+        ],
+    )
+    def test_arrays_must_fit(self, ops: Any, taus: Any, message: str) -> None:
+        with pytest.raises(InvalidInputError, match=f"programs: {message}"):
+            ProgramBatch(("a", "b"), np.array(ops), np.array(taus))
+
+
+class TestSimplify:
+    @properties
+    @given(st.lists(programs_of(EXACT_FLOWS), min_size=3, max_size=3))
+    def test_it_changes_nothing_but_the_length(self, programs: list[Program]) -> None:
+        query, batch = query_of(3), batch_of(*programs, names=EXACT_FLOWS.names)
+        short = simplify(batch, EXACT_FLOWS, query.setting)
+        assert (short.lengths() <= batch.lengths()).all()
+        assert (short.durations[short.ops != EMPTY] != 0).all()
+        np.testing.assert_allclose(short.time_per_primitive(), batch.time_per_primitive(), atol=1e-15)
+        after_each = trace(batch, EXACT_FLOWS, query).states[:, -1]
+        np.testing.assert_allclose(run(short, EXACT_FLOWS, query), after_each, rtol=0, atol=1e-12)
+
+    @properties
+    @given(st.lists(programs_of(DICTIONARY), min_size=2, max_size=2))
+    def test_it_is_what_run_executes_and_idempotent(self, programs: list[Program]) -> None:
+        query, batch = query_of(2), batch_of(*programs)
+        once = simplify(batch, DICTIONARY, query.setting)
+        twice = simplify(once, DICTIONARY, query.setting)
+        assert list(twice) == list(once)
+        np.testing.assert_array_equal(run(once, DICTIONARY, query), run(batch, DICTIONARY, query))
+
+    @pytest.mark.parametrize(
+        ("before", "after"),
+        [
+            ("advection 0.1, advection 0.2", "advection 0.3"),
+            ("advection 0.1, diffusion 0.1, advection 0.2", "advection 0.3, diffusion 0.1"),
+            ("diffusion 0.1, advection 0.1, diffusion 0.2, advection 0.1", "diffusion 0.3, advection 0.2"),
+            ("advection 0.1, reaction 0.1, advection 0.1", "advection 0.1, reaction 0.1, advection 0.1"),
+            ("advection 0.1, reaction 0, advection 0.1", "advection 0.2"),
+            ("muscl 0.1, muscl 0.1, diffusion 0.1, muscl 0.1", "muscl 0.2, diffusion 0.1, muscl 0.1"),
+            ("reaction 0, advection 0", ""),
+        ],
+    )
+    def test_by_example(self, before: str, after: str) -> None:
+        short = simplify(batch_of(Program.parse(before)), DICTIONARY, query_of(1).setting)[0]
+        expected = Program.parse(after) if after else Program(())
+        assert [step.primitive for step in short] == [step.primitive for step in expected]
+        np.testing.assert_allclose([s.duration for s in short], [s.duration for s in expected], rtol=1e-15)
+
+    def test_walls_keep_apart_what_periodic_boxes_fuse(self) -> None:
+        program = Program.parse("muscl 0.1, diffusion 0.1, muscl 0.1")
+        short = simplify(batch_of(program), DICTIONARY, query_of(1, "wall").setting)
+        assert list(short) == [program]
+
+
+class TestRun:
+    def test_it_is_the_flows_one_after_the_other(self) -> None:
+        query = query_of(3)
+        program = Program.parse("muscl 0.05, reaction 0.2, advection 0.1, diffusion 0.1, reaction 0.3, diffusion 0.2")
+        u = query.u0
+        for step in program:
+            u = DICTIONARY[step.primitive].flow(u, np.full(3, step.duration), query.setting)
+        np.testing.assert_allclose(run(program, DICTIONARY, query), u, rtol=0, atol=1e-13)
+
+    @properties
+    @given(st.lists(programs_of(DICTIONARY), min_size=4, max_size=4))
+    def test_samples_run_together_as_they_run_alone(self, programs: list[Program]) -> None:
+        query = query_of(4)
+        together = measure(batch_of(*programs), DICTIONARY, query)
+        for sample, program in enumerate(programs):
+            alone = measure(program, DICTIONARY, query.take(slice(sample, sample + 1)))
+            np.testing.assert_array_equal(together.states[sample], alone.states[0])
+            assert together.work[sample] == alone.work[0]
+
+    @properties
+    @given(st.lists(programs_of(DICTIONARY), min_size=5, max_size=5), st.integers(1, 5000))
+    def test_a_cap_on_memory_changes_no_bit(self, programs: list[Program], memory: int) -> None:
+        query, batch = query_of(5), batch_of(*programs)
+        ample, tight = measure(batch, DICTIONARY, query), measure(batch, DICTIONARY, query, memory=memory)
+        np.testing.assert_array_equal(tight.states, ample.states)
+        np.testing.assert_array_equal(tight.work, ample.work)
+        np.testing.assert_array_equal(run(batch, DICTIONARY, query, memory=memory), ample.states)
+
+    def test_one_program_serves_all(self) -> None:
+        query, program = query_of(3), Program.parse("advection 0.1, reaction 0.2")
+        np.testing.assert_array_equal(run(program, DICTIONARY, query), run(batch_of(*[program] * 3), DICTIONARY, query))
+
+    def test_no_steps_leave_the_state_as_it_is(self) -> None:
+        query = query_of(2)
+        states = run(Program(()), DICTIONARY, query)
+        np.testing.assert_array_equal(states, query.u0)
+        assert not np.shares_memory(states, query.u0)
+
+    def test_the_query_is_left_alone(self) -> None:
+        query = query_of(2)
+        before = query.u0.copy()
+        run(batch_of(Program.parse("muscl 0.1, reaction 0.1"), Program.parse("reaction 0.1")), DICTIONARY, query)
+        np.testing.assert_array_equal(query.u0, before)
+
+    def test_single_precision_stays_single(self) -> None:
+        query = query_of(2)
+        single = Query(query.u0.astype(np.float32), query.setting, query.time)
+        program = Program.parse("advection 0.1, reaction 0.1, muscl 0.1, diffusion 0.1")
+        states = run(program, DICTIONARY, single)
+        assert states.dtype == np.float32
+        np.testing.assert_allclose(states, run(program, DICTIONARY, query), atol=1e-6)
+
+    @pytest.mark.parametrize("count", [1, 3])
+    def test_programs_and_queries_must_be_as_many(self, count: int) -> None:
+        programs = batch_of(*[Program.parse("reaction 0.1")] * count)
+        for act in (run, measure, trace):
+            with pytest.raises(InvalidInputError, match=f"{count} programs for 2 queries"):
+                act(programs, DICTIONARY, query_of(2))
+
+    def test_names_must_be_in_the_dictionary(self) -> None:
+        programs = batch_of(Program.of(("reactoin", 0.1)), names=("reactoin",))
+        with pytest.raises(UnknownNameError, match="'reactoin': did you mean reaction"):
+            run(programs, DICTIONARY, query_of(1))
+
+    def test_boundaries_must_suit_the_primitives_in_use(self) -> None:
+        query = query_of(1, "wall")
+        run(Program.parse("muscl 0.1, diffusion 0.1"), DICTIONARY, query)
+        with pytest.raises(IncompatibleError, match=r"'advection' cannot handle the wall .*use one that can: muscl"):
+            run(Program.parse("diffusion 0.1, advection 0.1"), DICTIONARY, query)
+
+    @pytest.mark.parametrize("name", ["diffusion", "muscl"])
+    def test_backwards_is_refused_for_one_way_primitives(self, name: str) -> None:
+        programs = batch_of(Program.parse("reaction 0.1"), Program.of(("reaction", 0.1), (name, -0.1)))
+        for act in (run, measure, trace):
+            with pytest.raises(IncompatibleError, match=f"step 2 of sample 1: duration is -0.1, but '{name}' cannot"):
+                act(programs, DICTIONARY, query_of(2))
+
+    def test_backwards_undoes_forwards_for_the_others(self) -> None:
+        query = query_of(2)
+        there = Program.parse("reaction 0.3, advection 0.2, reaction 0.1")
+        back = Program.of(*((step.primitive, -step.duration) for step in reversed(there.steps)))
+        away = Query(run(there, DICTIONARY, query), query.setting, query.time)
+        assert np.abs(away.u0 - query.u0).max() > 0.1
+        np.testing.assert_allclose(run(back, DICTIONARY, away), query.u0, rtol=0, atol=1e-13)
+
+
+class TestMeasureAndTrace:
+    @properties
+    @given(st.lists(programs_of(EXACT_FLOWS), min_size=3, max_size=3))
+    def test_the_last_state_of_a_trace_is_that_of_run(self, programs: list[Program]) -> None:
+        query, batch = query_of(3), batch_of(*programs, names=EXACT_FLOWS.names)
+        path = trace(batch, EXACT_FLOWS, query)
+        assert path.states.shape == (3, batch.ops.shape[1] + 1, 1, 6, 5)
+        assert path.work.shape == batch.ops.shape
+        np.testing.assert_array_equal(path.states[:, 0], query.u0)
+        np.testing.assert_allclose(path.states[:, -1], run(batch, EXACT_FLOWS, query), rtol=0, atol=1e-12)
+
+    def test_a_trace_has_the_state_after_every_step(self) -> None:
+        query = query_of(2)
+        long, short = Program.parse("muscl 0.1, reaction 0.2, diffusion 0.3"), Program.parse("reaction 0.4")
+        path = trace(batch_of(long, short), DICTIONARY, query)
+        u = query.u0[:1]
+        for k, step in enumerate(long, start=1):
+            one = query.setting.take(slice(0, 1))
+            u = DICTIONARY[step.primitive].flow(u, np.array([step.duration]), one)
+            np.testing.assert_array_equal(path.states[0, k], u[0])
+        for k in (1, 2, 3):
+            np.testing.assert_array_equal(path.states[1, k], run(short, DICTIONARY, query.take(slice(1, 2)))[0])
+        assert (path.work[0] > 0).all()
+        assert path.work[1, 0] > 0
+        assert not path.work[1, 1:].any()
+
+    def test_a_fused_pair_costs_one_transform(self) -> None:
+        query = query_of(2)
+        pair, cells = transform_work(query.setting), query.grid.cells
+        for text, transforms in (("advection 0.1", 1), ("advection 0.1, diffusion 0.1, advection 0.2", 1)):
+            work = measure(Program.parse(text), DICTIONARY, query).work
+            np.testing.assert_array_equal(work, transforms * pair)
+        work = measure(
+            Program.parse("diffusion 0.1, reaction 0.2, advection 0.1, diffusion 0.1"), DICTIONARY, query
+        ).work
+        np.testing.assert_allclose(work, 2 * pair + cells)
+        unfused = trace(Program.parse("advection 0.1, diffusion 0.1, advection 0.2"), DICTIONARY, query).work
+        np.testing.assert_array_equal(unfused, np.stack([pair] * 3, axis=1))
+
+    def test_work_is_the_sum_over_the_simplified_steps(self) -> None:
+        query = query_of(3)
+        program = Program.parse("muscl 0.2, reaction 0.1, muscl 0.1, diffusion 0.2, reaction 0.1")
+        outcome = measure(program, DICTIONARY, query)
+        np.testing.assert_array_equal(outcome.states, run(program, DICTIONARY, query))
+        np.testing.assert_allclose(outcome.work, trace(program, DICTIONARY, query).work.sum(axis=1), rtol=1e-15)
+        assert (measure(Program(()), DICTIONARY, query).work == 0).all()
+
+
+@dataclass(frozen=True)
+class LinearDrag:
+    """Somebody's own primitive, with nothing optional: u_t = −k u."""
+
+    rate: float = 2.0
+    advances = frozenset({"drag"})
+    order = EXACT
+
+    def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
+        return u * np.exp(-self.rate * duration)[:, None, None, None]
+
+    def work(self, u: Array, duration: Array, setting: Setting) -> Array:
+        return np.full(setting.batch, float(setting.grid.cells))
+
+
+@dataclass(frozen=True)
+class Amplifier(LinearDrag):
+    """Overflows at once where the parameter ``r`` is negative, and changes nothing elsewhere."""
+
+    def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
+        return np.where((setting.param("r") < 0)[:, None, None, None], np.inf, u)
+
+
+@dataclass(frozen=True)
+class Cropper(LinearDrag):
+    def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
+        return u[..., 1:]
+
+
+class TestForeignPrimitives:
+    @pytest.mark.parametrize("boundary", ["periodic", "wall", "outflow"])
+    def test_four_members_are_enough(self, boundary: str) -> None:
+        query, dictionary = query_of(2, boundary), DICTIONARY.adding("drag", LinearDrag())
+        outcome = measure(Program.parse("drag 0.5, drag 0.5"), dictionary, query)
+        np.testing.assert_allclose(outcome.states, query.u0 * np.exp(-2.0), rtol=1e-14)
+        np.testing.assert_array_equal(outcome.work, [30.0, 30.0])
+        with pytest.raises(IncompatibleError, match="'drag' cannot run backwards"):
+            run(Program.parse("drag -0.5"), dictionary, query)
+
+    def test_a_wrong_shape_is_named(self) -> None:
+        dictionary = DICTIONARY.adding("cropper", Cropper())
+        with pytest.raises(IncompatibleError, match=r"'cropper' returned shape \(2, 1, 6, 4\) for a state of shape"):
+            run(Program.parse("reaction 0.1, cropper 0.1"), dictionary, query_of(2))
+
+    @pytest.mark.parametrize("memory", [1, 2**30])
+    def test_a_lost_state_is_named_by_sample_step_and_primitive(self, memory: int) -> None:
+        query, dictionary = query_of(4), DICTIONARY.adding("amplifier", Amplifier())
+        params = {**query.setting.params, "r": np.array([1.0, 1.0, -1.0, 1.0])}
+        query = Query(query.u0, Setting(query.grid, query.setting.channels, params), query.time)
+        programs = ProgramBatch.of([Program.parse("muscl 0.1, amplifier 0.25, muscl 0.1")] * 4, dictionary.names)
+        with pytest.raises(NonFiniteStateError, match=r"^sample 2: .* at step 2 of 3 \(amplifier 0.25\)$"):
+            run(programs, dictionary, query, memory=memory)
+        outcome = measure(programs, dictionary, query, memory=memory, strict=False)
+        assert np.isfinite(outcome.states).all(axis=(1, 2, 3)).tolist() == [True, True, False, True]
+        others = np.array([0, 1, 3])
+        assert np.isfinite(run(programs.take(others), dictionary, query.take(others))).all()
+
+    def test_empty_slots_are_not_counted_as_steps(self) -> None:
+        dictionary = Dictionary({"amplifier": Amplifier(), "reaction": ExactLogistic()})
+        query = query_of(1)
+        query = Query(query.u0, Setting(query.grid, query.setting.channels, {"r": -1.0}), query.time)
+        programs = ProgramBatch(dictionary.names, np.array([[1, EMPTY, 0]]), np.array([[0.1, 0.0, 0.2]]))
+        with pytest.raises(NonFiniteStateError, match=r"at step 2 of 2 \(amplifier 0.2\)"):
+            run(programs, dictionary, query)

@@ -1,0 +1,319 @@
+"""Model folders: what is saved comes back to the bit; primitives of others are found or asked for."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from importlib.metadata import EntryPoint
+from math import inf, nan
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import hycop.primitives
+import hycop.storage.registry
+from hycop.dictionary import Dictionary
+from hycop.errors import HyCOPError, IncompatibleError, OutputError, UnknownNameError
+from hycop.features import FeatureMap, FeatureRange
+from hycop.grid import Array, Grid
+from hycop.model import Model
+from hycop.policy import Allotment, Budget, Inputs, Pattern, Policy, PositionPolicy, SlotPolicy
+from hycop.primitive import EXACT
+from hycop.primitives import ExactLogistic, MusclAdvection, SpectralAdvection, SpectralDiffusion, UpwindAdvection
+from hycop.program import ProgramBatch
+from hycop.query import Channel, Query, Setting
+from hycop.storage import ModelError, load_model, save_model
+from hycop.surrogate import HyCOP
+from hycop.training import Gate, TrainingConfig, View
+
+PROCESSES = ("advection", "diffusion", "reaction")
+ADR = Dictionary({"advection": MusclAdvection(cfl=0.4), "diffusion": SpectralDiffusion(), "reaction": ExactLogistic()})
+STRANG = Pattern((0, 1, 2, 1, 0), (0.5, 0.5, 1.0, 0.5, 0.5), "Strang")
+LIE = Pattern((2, 1, 0), (1.0, 1.0, 1.0), "Lie")
+VIEW = View(
+    FeatureMap(("peclet_x", "growth")),
+    FeatureRange((-0.1, -1.5), (2.0 / 3.0, 0.5)),
+    FeatureMap(("cell_peclet",)),
+    FeatureRange((0.0,), (4.0,)),
+)
+GATE = Gate(True, "Strang x2(outer=diffusion)", 0.01, 0.02, 0.03, 0.02, True, 1e5, 1.1e5, 200)
+
+properties = settings(
+    max_examples=60,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+
+
+@dataclass(frozen=True)
+class LinearDrag:
+    """u_t = −k u, somebody's own."""
+
+    rate: float = 1.0
+    modes: tuple[int, ...] = (1, 2)
+    advances = frozenset({"reaction"})
+    order = EXACT
+
+    def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
+        return u * np.exp(-self.rate * duration).reshape(-1, *(1,) * (u.ndim - 1))
+
+    def work(self, u: Array, duration: Array, setting: Setting) -> Array:
+        return np.full(setting.batch, float(u[0].size))
+
+
+@dataclass(frozen=True)
+class CallableDrag(LinearDrag):
+    law: Callable[[float], float] = abs
+
+
+def slots(dictionary: Dictionary = ADR, budget: Budget = "gain", processes: tuple[str, ...] = PROCESSES) -> SlotPolicy:
+    return SlotPolicy((STRANG, LIE), Allotment.of(dictionary, processes, budget, 1), 2)
+
+
+def a_model(dictionary: Dictionary = ADR, policy: Policy | None = None, **changes: Any) -> Model:
+    policy = slots(dictionary) if policy is None else policy
+    whole = Model(
+        problem="adr1d",
+        processes=PROCESSES,
+        channels=(Channel("u"),),
+        lengths=(2.5,),
+        boundary=("periodic",),
+        dictionary=dictionary,
+        policy=policy,
+        theta=(np.arange(policy.size) * 5 % 7 - 3) / 10,
+        view=VIEW,
+        longest=(0.8, 0.0, 1.2),
+        gate=GATE,
+        config=TrainingConfig(samples=64, max_work=3.5),
+        seed=7,
+        data_hash=hashlib.sha256(b"data").hexdigest(),
+        metrics={"train_loss": 0.1 + 0.2, "held_out_error": inf},
+    )
+    return replace(whole, **changes)
+
+
+def queries(batch: int = 12, times: float = 2.0) -> Query:
+    rng = np.random.default_rng(1)
+    grid = Grid.box((16,), 2.5, batch=batch)
+    params = {"cx": rng.uniform(0.1, 1, batch), "Dx": rng.uniform(0.01, 0.9, batch), "r": rng.uniform(0.1, 1, batch)}
+    setting = Setting(grid, (Channel("u"),), params)
+    return Query(rng.uniform(0.1, 0.9, (batch, 1, 16)), setting, rng.uniform(0.1, times, batch))
+
+
+def same(a: Model, b: Model) -> bool:
+    """Every field alike; theta, which prints rounded, to the bit."""
+    return repr(a) == repr(b) and a.theta.dtype == b.theta.dtype and a.theta.tobytes() == b.theta.tobytes()
+
+
+def content(folder: Path) -> dict[str, Any]:
+    out: dict[str, Any] = json.loads((folder / "model.json").read_text(encoding="utf-8"))
+    return out
+
+
+def refused(folder: Path, *words: str, primitives: Mapping[str, Any] | None = None) -> str:
+    with pytest.raises(ModelError) as caught:
+        load_model(folder, primitives)
+    line = str(caught.value)
+    assert "\n" not in line and str(folder) in line
+    for word in words:
+        assert word in line
+    return line
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    save_model(a_model(), tmp_path / "run")
+    return tmp_path / "run"
+
+
+MODELS = {
+    "slot, gain": a_model(),
+    "slot, consistent": a_model(policy=slots(budget="consistent")),
+    "slot, literal": a_model(policy=slots(budget="literal")),
+    "one pattern": a_model(policy=SlotPolicy((STRANG,), Allotment.of(ADR, PROCESSES, "consistent"), 2)),
+    "position": a_model(policy=PositionPolicy(Allotment.of(ADR, PROCESSES, "gain", 1), 2, 7, 3)),
+    "refused at the gate": a_model(gate=replace(GATE, kept=False, learned_error=inf, learned_extreme=inf)),
+    "refined": a_model(refinement=2, boundary=("wall",)),
+    "no features": a_model(
+        policy=SlotPolicy((STRANG,), Allotment.of(ADR, PROCESSES, "consistent"), 0),
+        view=View(FeatureMap(()), FeatureRange((), ()), FeatureMap(()), FeatureRange((), ())),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_comes_back_to_the_bit(name: str, tmp_path: Path) -> None:
+    model = MODELS[name]
+    save_model(model, tmp_path / "run")
+    again = load_model(tmp_path / "run")
+    assert same(model, again)
+    query = queries()
+    assert again.solve(query).tobytes() == model.solve(query).tobytes()
+    assert again.programs(query).durations.tobytes() == model.programs(query).durations.tobytes()
+    # writing it once more gives the same file
+    save_model(again, tmp_path / "twin")
+    assert (tmp_path / "twin/model.json").read_bytes() == (tmp_path / "run/model.json").read_bytes()
+
+
+def test_a_model_of_schema_1_can_be_read_for_ever() -> None:
+    """Made by ``save_model(a_model(), "tests/models/schema1")``; a new schema gets a folder of its own."""
+    assert same(load_model(Path(__file__).parent / "models" / "schema1"), a_model())
+
+
+def test_the_surrogate_saves_and_loads(tmp_path: Path) -> None:
+    model = HyCOP.of(a_model())
+    model.save(tmp_path / "deep" / "run")
+    again = HyCOP.load(tmp_path / "deep" / "run")
+    assert repr(again) == repr(model)
+    query = queries(2)
+    params = {name: np.full(2, 0.4) for name in query.setting.params}
+    with pytest.warns(UserWarning, match="outside the trained range"):
+        expected = model.predict(query.u0, params, [0.1, 9.0])
+    with pytest.warns(UserWarning, match="outside the trained range"):
+        assert np.array_equal(again.predict(query.u0, params, [0.1, 9.0]), expected)
+
+
+@properties
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=40))
+def test_every_float_round_trips(tmp_path: Path, numbers: list[float]) -> None:
+    model = a_model()
+    theta = np.resize(np.array(numbers), model.theta.size)
+    save_model(replace(model, theta=theta), tmp_path / "run", overwrite=True)
+    assert load_model(tmp_path / "run").theta.tobytes() == theta.tobytes()
+
+
+def test_the_file_is_plain_json_that_names_its_primitives(folder: Path) -> None:
+    data = content(folder)
+    assert data["kind"] == "hycop-model" and data["schema_version"] == 1 and data["files"] == {}
+    assert data["dictionary"][0] == {"name": "advection", "primitive": "MusclAdvection", "options": {"cfl": 0.4}}
+    assert data["metrics"]["held_out_error"] == "inf"
+    assert sorted(os.listdir(folder)) == ["model.json"]
+
+
+def test_numpy_numbers_are_stored_as_numbers(tmp_path: Path) -> None:
+    dictionary = ADR.swapping("advection", UpwindAdvection(cfl=np.float32(0.25)))
+    model = a_model(dictionary, lengths=(np.float64(2.5),), seed=np.int64(7), refinement=np.int64(1))
+    save_model(model, tmp_path / "run")
+    assert same(load_model(tmp_path / "run"), a_model(ADR.swapping("advection", UpwindAdvection(cfl=0.25))))
+
+
+# ------------------------------------------------------------------------------------------- saving
+
+
+def test_saving_over_a_model_must_be_asked_for(folder: Path) -> None:
+    before = (folder / "model.json").read_bytes()
+    with pytest.raises(OutputError, match="holds a model already"):
+        save_model(a_model(seed=8), folder)
+    assert (folder / "model.json").read_bytes() == before
+    save_model(a_model(seed=8), folder, overwrite=True)
+    assert load_model(folder).seed == 8
+
+
+def test_saving_beside_a_checkpoint_is_fine(tmp_path: Path) -> None:
+    for name in ("checkpoint.npz", "history.jsonl", "lock", "config.yaml"):
+        (tmp_path / name).write_text("x")
+    save_model(a_model(), tmp_path)
+    assert same(load_model(tmp_path), a_model())
+
+
+def test_saving_where_nothing_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("x")
+    for place in (tmp_path / "file", tmp_path / "file" / "run"):
+        with pytest.raises(OutputError, match="cannot be made a folder"):
+            save_model(a_model(), place)
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(OutputError, match="cannot be written"):
+        save_model(a_model(), tmp_path / "run")
+    assert not (tmp_path / "run" / "model.json").exists()
+
+
+class OtherPolicy:
+    size = 3
+
+    def programs(self, thetas: Array, inputs: Inputs) -> ProgramBatch:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize(
+    ("model", "word"),
+    [
+        (a_model(metrics={"loss": nan}), "not JSON compliant"),
+        (a_model(theta=np.full(slots().size, nan)), "not JSON compliant"),
+        (a_model(theta=np.zeros(3)), "theta"),
+        (a_model(policy=OtherPolicy()), "OtherPolicy"),
+        (a_model(longest=(1.0,)), "longest"),
+        (a_model(problem="\ud800"), "cannot be stored"),
+        (a_model(boundary=("periodic", "wall")), "boundary"),
+        (a_model(metrics={"loss": object()}), "a object is not data"),
+    ],
+)
+def test_what_could_not_be_loaded_is_not_saved(model: Model, word: str, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=word):
+        save_model(model, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+# ------------------------------------------------------------------------------------------- primitives of others
+
+
+def test_a_primitive_that_nobody_offers_must_be_given(tmp_path: Path) -> None:
+    drag = LinearDrag(0.3, (4,))
+    model = a_model(ADR.swapping("reaction", drag))
+    save_model(model, tmp_path)
+    refused(tmp_path, "'reaction'", "LinearDrag", "primitives={'reaction': …}")
+    assert same(load_model(tmp_path, {"reaction": drag}), model)
+    with pytest.raises(UnknownNameError, match="drag"):
+        load_model(tmp_path, {"drag": drag})
+    refused(tmp_path, "dictionary", primitives={"reaction": object()})
+    refused(tmp_path, "policy.allotment", "once", primitives={"reaction": SpectralAdvection()})
+    assert issubclass(IncompatibleError, HyCOPError)
+
+
+def offer(monkeypatch: pytest.MonkeyPatch, *points: EntryPoint) -> None:
+    for module in (hycop.primitives, hycop.storage.registry):
+        monkeypatch.setattr(module, "entry_points", lambda group: points)
+
+
+def test_a_primitive_of_another_package_is_found_by_entry_point(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    value = f"{LinearDrag.__module__}:LinearDrag"
+    model = a_model(ADR.swapping("reaction", LinearDrag(0.3, (4,))))
+    save_model(model, tmp_path / "before")
+    monkeypatch.setattr(EntryPoint, "load", lambda self: LinearDrag)
+    offer(monkeypatch, EntryPoint("linear_drag", value, "hycop.primitives"))
+    save_model(model, tmp_path / "after")
+    assert content(tmp_path / "before")["dictionary"][2]["primitive"] == value
+    assert content(tmp_path / "after")["dictionary"][2]["primitive"] == "linear_drag"
+    assert same(load_model(tmp_path / "before"), model)
+    assert same(load_model(tmp_path / "after"), model)
+
+    def broken(self: EntryPoint) -> object:
+        raise ImportError("no libfoo")
+
+    monkeypatch.setattr(EntryPoint, "load", broken)
+    refused(tmp_path / "after", "linear_drag", "no libfoo")
+
+
+def test_a_class_with_the_name_of_one_of_ours_is_not_taken_for_it(tmp_path: Path) -> None:
+    double = type("ExactLogistic", (LinearDrag,), {})
+    save_model(a_model(ADR.swapping("reaction", double())), tmp_path)
+    refused(tmp_path, "'reaction'", "ExactLogistic")
+
+
+@pytest.mark.parametrize("primitive", [CallableDrag(), LinearDrag(inf)])
+def test_a_primitive_with_more_than_numbers_must_be_given(primitive: LinearDrag, tmp_path: Path) -> None:
+    model = a_model(ADR.swapping("reaction", primitive))
+    save_model(model, tmp_path)
+    assert content(tmp_path)["dictionary"][2]["options"] is None
+    refused(tmp_path, "'reaction'", "holds more than a file can")
+    assert same(load_model(tmp_path, {"reaction": primitive}), model)
