@@ -27,14 +27,13 @@ test: $(DEV)  ## style, types, layers, unit tests, doctests and short validation
 	@echo "make test: everything passed"
 
 bench: $(CORE)  ## measure speed, as ratios
-	@for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
+	$(BIN)/python -m benchmarks --json results/benchmarks.json
 
-tables: $(CORE)  ## print the tables named in TABLES and write them as tables/NAME.json
-	@mkdir -p tables
-	@for name in $(TABLES); do $(BIN)/hycop table "$$name" --json "tables/$$name.json" || exit 1; done
+tables: $(CORE)  ## compute the tables named in TABLES, with figures, and write them to results/
+	@for name in $(TABLES); do $(BIN)/hycop table "$$name" --json "results/$$name.json" --figures results || exit 1; done
 
 clean:  ## remove everything that can be made again
-	rm -rf .venv demo tables build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/bin/pip:

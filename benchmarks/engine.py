@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.data import SPECTRAL, adr_query
 from benchmarks.measure import Ratio, interleaved, median_ratio, milliseconds
-from hycop.program import run
+from hycop.execution import run
 from hycop.query import Query
 from hycop.splitting import splitting
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.data import SPECTRAL, adr_query
 from benchmarks.measure import Ratio, peak_bytes
-from hycop.program import run
+from hycop.execution import run
 from hycop.splitting import splitting
 
 

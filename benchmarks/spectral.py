@@ -7,7 +7,8 @@ import scipy.fft
 
 from benchmarks.data import SPECTRAL, adr_query
 from benchmarks.measure import Ratio, interleaved, median_ratio, milliseconds
-from hycop.program import Program, run
+from hycop.execution import run
+from hycop.program import Program
 
 
 def measure(batch: int = 2000, cells: int = 32, rounds: int = 31) -> list[Ratio]:

@@ -6,11 +6,12 @@ from hycop.data import Dataset, load, save
 from hycop.dictionary import Dictionary
 from hycop.errors import HyCOPError
 from hycop.evaluation import evaluate, limit
+from hycop.execution import measure, run, simplify, trace
 from hycop.grid import Grid, restrict
 from hycop.primitive import ALL_CHANNELS, EXACT, Primitive, Symbol
 from hycop.primitives import find_primitive
 from hycop.problems import Problem, problem
-from hycop.program import Program, ProgramBatch, Step, measure, run, simplify, trace
+from hycop.program import Program, ProgramBatch, Step
 from hycop.query import Channel, Query, Setting
 from hycop.splitting import Scheme, splitting
 from hycop.version import __version__

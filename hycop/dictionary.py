@@ -28,6 +28,10 @@ class Dictionary(Mapping[str, Primitive]):
         for name, primitive in primitives.items():
             if not name or not isinstance(name, str):
                 raise InvalidInputError(f"primitive name {name!r}: a non-empty text is needed")
+            if isinstance(primitive, type):
+                raise IncompatibleError(
+                    f"'{name}' is the class {primitive.__name__}: give an object, as {primitive.__name__}()"
+                )
             missing = [part for part in ("advances", "order", "flow", "work") if not hasattr(primitive, part)]
             if missing:
                 raise IncompatibleError(

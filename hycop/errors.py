@@ -9,12 +9,16 @@ from difflib import get_close_matches
 class HyCOPError(Exception):
     """Base of every error that a user can cause and mend; the command line prints it and exits with 2."""
 
+    def __str__(self) -> str:
+        # KeyError, which some of them are too, would print the quoted form
+        return " ".join(map(str, self.args))
+
 
 class InvalidInputError(HyCOPError, ValueError):
     """A value is of the wrong shape, range or kind, or is not finite."""
 
 
-class UnknownNameError(HyCOPError, LookupError):
+class UnknownNameError(HyCOPError, KeyError):
     """A problem, scheme, primitive or other name that is not registered."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from time import perf_counter
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from hycop.data import Dataset
 from hycop.dictionary import Dictionary
 from hycop.errors import InvalidInputError
+from hycop.execution import Outcome, measure, run
 from hycop.grid import Array
 from hycop.metrics import metric, rel_l2
-from hycop.program import Program, ProgramBatch, measure, run
+from hycop.program import Program, ProgramBatch
 from hycop.query import Query
 from hycop.splitting import splitting
 
@@ -29,6 +30,20 @@ class Method(Protocol):
     def programs(self, query: Query, dictionary: Dictionary) -> ProgramBatch: ...
 
 
+@runtime_checkable
+class Answering(Protocol):
+    """A method that runs its programs in a way of its own, such as on a finer grid."""
+
+    def measure(self, query: Query, dictionary: Dictionary) -> Outcome: ...
+
+
+def answered(method: Method, query: Query, dictionary: Dictionary) -> Outcome:
+    """States and work of a method's programs."""
+    if isinstance(method, Answering):
+        return method.measure(query, dictionary)
+    return measure(method.programs(query, dictionary), dictionary, query)
+
+
 @dataclass(frozen=True)
 class ByHand:
     """One program for every query, as it was written."""
@@ -40,6 +55,23 @@ class ByHand:
 
     def programs(self, query: Query, dictionary: Dictionary) -> ProgramBatch:
         return ProgramBatch.of([self.program], dictionary.names).take(np.zeros(query.batch, dtype=np.int64))
+
+
+@dataclass(frozen=True)
+class Named:
+    """A method under another name."""
+
+    name: str
+    method: Method
+
+    def __str__(self) -> str:
+        return self.name
+
+    def programs(self, query: Query, dictionary: Dictionary) -> ProgramBatch:
+        return self.method.programs(query, dictionary)
+
+    def measure(self, query: Query, dictionary: Dictionary) -> Outcome:
+        return answered(self.method, query, dictionary)
 
 
 @dataclass(frozen=True)
@@ -96,22 +128,6 @@ def limit(dictionary: Dictionary, query: Query, tolerance: float = 1e-7, most: i
     return Limit(states, copies, change)
 
 
-class _Score(NamedTuple):
-    errors: dict[str, float]
-    work: float
-    seconds: float
-
-
-def _score(method: Method, dictionary: Dictionary, data: Dataset, reached: Array, metrics: Sequence[str]) -> _Score:
-    query, truth = data.query, data.truth
-    start = perf_counter()
-    programs = method.programs(query, dictionary)
-    states, work = measure(programs, dictionary, query)
-    seconds = (perf_counter() - start) / query.batch
-    errors = {name: _error(name, states, truth, reached, query) for name in metrics}
-    return _Score(errors, float(work.mean()), seconds)
-
-
 def _error(name: str, states: Array, truth: Array, reached: Array, query: Query) -> float:
     if name == SPLITTING:
         return float(rel_l2(states, reached, query.setting).mean())
@@ -127,7 +143,7 @@ def evaluate(
     label: str = "",
     progress: Callable[[int], None] | None = None,
 ) -> list[Row]:
-    """One row per method and metric (mean over samples, then mean and spread over datasets, one per seed).
+    """One row per method and metric: mean over samples, then mean and spread over datasets, one per seed.
 
     The last rows are the dictionary's limit. ``label`` is the dictionary's name in the rows.
     """
@@ -136,59 +152,41 @@ def evaluate(
     for name in metrics:
         if name != SPLITTING:
             metric(name)
-    first = datasets[0]
-    limits = [limit(dictionary, data.query) for data in datasets]
-    floor = {
-        name: [
-            _error(name, reached.states, data.truth, reached.states, data.query)
-            for data, reached in zip(datasets, limits, strict=True)
-        ]
-        for name in metrics
-    }
+    few = datasets[0].query.take(slice(0, 2))
     for method in methods:  # compilation and caches are not part of a method's seconds
-        run(method.programs(first.query.take(slice(0, 2)), dictionary), dictionary, first.query.take(slice(0, 2)))
+        answered(method, few, dictionary)
+    return merged([_evaluated(methods, dictionary, data, metrics, label, progress) for data in datasets])
+
+
+def _evaluated(
+    methods: Sequence[Method],
+    dictionary: Dictionary,
+    data: Dataset,
+    metrics: Sequence[str],
+    label: str,
+    progress: Callable[[int], None] | None,
+) -> list[Row]:
+    query, truth = data.query, data.truth
+    reached = limit(dictionary, query)
+    floor = {name: _error(name, reached.states, truth, reached.states, query) for name in metrics}
     rows: list[Row] = []
     for method in methods:
-        scores = [
-            _score(method, dictionary, data, reached.states, metrics)
-            for data, reached in zip(datasets, limits, strict=True)
-        ]
+        start = perf_counter()
+        states, work = answered(method, query, dictionary)
+        seconds = (perf_counter() - start) / query.batch
         for name in metrics:
-            values = [score.errors[name] for score in scores]
-            rows.append(
-                _row(
-                    datasets,
-                    label,
-                    str(method),
-                    name,
-                    values,
-                    floor[name],
-                    float(np.mean([score.work for score in scores])),
-                    min(score.seconds for score in scores),
-                )
-            )
+            value = _error(name, states, truth, reached.states, query)
+            rows.append(_row(data, label, str(method), name, value, floor[name], float(work.mean()), seconds))
         if progress is not None:
             progress(1)
-    copies = max(reached.copies for reached in limits)
-    for name in metrics:
-        if name != SPLITTING:
-            rows.append(
-                _row(datasets, label, f"limit ({LIMIT_SCHEME} x{copies})", name, floor[name], floor[name], 0, 0)
-            )
+    bottom = f"limit ({LIMIT_SCHEME} x{reached.copies})"
+    rows += [_row(data, label, bottom, name, floor[name], floor[name], 0, 0) for name in metrics if name != SPLITTING]
     return rows
 
 
 def _row(
-    datasets: Sequence[Dataset],
-    label: str,
-    method: str,
-    name: str,
-    values: Sequence[float],
-    floor: Sequence[float],
-    work: float,
-    seconds: float,
+    data: Dataset, label: str, method: str, name: str, value: float, floor: float, work: float, seconds: float
 ) -> Row:
-    data = datasets[0]
     times = data.times[:, 1:]
     return Row(
         problem=data.problem,
@@ -199,12 +197,31 @@ def _row(
         time=float(times[0, 0]) if np.ptp(times) == 0 else f"{times.min():g}..{times.max():g}",
         grid="x".join(map(str, data.setting.grid.shape)),
         metric=name,
-        value=float(np.mean(values)),
-        std=float(np.std(values, ddof=1)) if len(values) > 1 else 0.0,
-        seeds=len(datasets),
+        value=value,
+        std=0.0,
+        seeds=1,
         samples=data.samples,
         work=work,
         seconds_per_sample=seconds,
         truth="limit" if name == SPLITTING else data.reference,
-        limit=float(np.mean(floor)),
+        limit=floor,
     )
+
+
+def merged(tables: Sequence[Sequence[Row]]) -> list[Row]:
+    """The same table from several seeds as one: means, the spread of the values, and the best of the seconds."""
+    out = []
+    for rows in zip(*tables, strict=True):
+        values = [row.value for row in rows]
+        out.append(
+            replace(
+                rows[0],
+                value=float(np.mean(values)),
+                std=float(np.std(values, ddof=1)) if len(rows) > 1 else 0.0,
+                seeds=len(rows),
+                work=float(np.mean([row.work for row in rows])),
+                limit=float(np.mean([row.limit for row in rows])),
+                seconds_per_sample=min(row.seconds_per_sample for row in rows),
+            )
+        )
+    return out

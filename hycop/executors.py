@@ -1,9 +1,8 @@
 """Where candidates are evaluated: in this process, in several, or on a Dask cluster, always with the same result.
 
 A job is a callable ``job(first, count)`` that returns the results of members first … first+count−1, one row each. It
-makes its candidates itself, from seeds that it holds, so only two numbers go to a worker and only results come back.
-A member's result must not depend on the share in which it was computed; then it does not matter how many workers
-there are, how the members are shared out among them, who is ready first, and who dies or freezes on the way.
+makes its candidates from seeds that it holds, so only two numbers go to a worker and only results come back. If no
+result depends on the share in which it is computed, none depends on the number of workers, nor on who dies or freezes.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from abc import abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable, Collection
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
+from concurrent.futures import Executor as Pool
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import lru_cache
@@ -26,7 +26,7 @@ from importlib import import_module
 from itertools import pairwise
 from multiprocessing import get_context, parent_process
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from tempfile import TemporaryDirectory
 from threading import Thread
 from typing import Any, Protocol
 
@@ -59,13 +59,14 @@ class Executor(Protocol):
 
     def map(self, job: Job, total: int) -> Array:
         """The results of members 0 … total−1, in this order. What the job raises is raised here."""
-        ...
 
     def open(self) -> None:
         """Starts or connects what is needed; ``map`` does it too, but who opens first fails first."""
+        return
 
     def close(self) -> None:
         """Ends what was started."""
+        return
 
     def __enter__(self) -> Executor:
         self.open()
@@ -77,14 +78,14 @@ class Executor(Protocol):
 
 def executor(name: str, **options: Any) -> Executor:
     """The executor of that name: ``local``, ``processes`` or ``dask``."""
+    kinds: dict[str, Callable[..., Executor]]
     kinds = {"local": LocalExecutor, "processes": ProcessExecutor, "dask": DaskExecutor}
     if name not in kinds:
         raise UnknownNameError("executor", name, kinds)
     try:
-        made: Executor = kinds[name](**options)
+        return kinds[name](**options)
     except TypeError as error:
         raise InvalidInputError(f"executor {name}: {error}") from None
-    return made
 
 
 class LocalExecutor(Executor):
@@ -110,7 +111,6 @@ def _checked_result(result: Array, share: Share) -> Array:
 
 
 def _cores() -> int:
-    """The cores that this process may use, or fewer if Numba is told so."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(cores, int(os.environ.get("NUMBA_NUM_THREADS") or cores))
 
@@ -181,8 +181,8 @@ class _Run:
         busy = {task.worker for task in self.tasks.values()}
         busy |= {worker for worker, future in self.crew.held.items() if not future.done()}
         for worker in alive:
-            if worker not in busy:
-                self.employ(worker)
+            if worker not in busy and self.waiting:
+                self.employ(worker, self.waiting.popleft())
         limit = 2 * STARTUP + (self.crew.timeout if alive else 0)
         if time.monotonic() > self.hopeful + limit:
             raise WorkerError(f"no worker was free for {limit:g} s; see what became of them, and start others")
@@ -194,6 +194,7 @@ class _Run:
             del self.tasks[future]
             try:
                 self.results.setdefault(task.share, _checked_result(future.result(), task.share))
+                self.waiting = deque(share for share in self.waiting if share != task.share)  # if it was late
             except self.crew.lost:
                 self.repeat(task)
         elif task.worker not in alive:
@@ -214,20 +215,15 @@ class _Run:
                 f"{task.share[1]} members from {task.share[0]} on: {ATTEMPTS} workers died over them or took more than "
                 f"{self.crew.timeout:g} s; raise timeout, or see with the local executor what is wrong"
             )
-        self.waiting.append(task.share)
+        self.waiting.appendleft(task.share)
 
-    def employ(self, worker: Any) -> None:
-        while self.waiting:
-            share = self.waiting.popleft()
-            if share in self.results:  # the late first result came before its repetition began
-                continue
-            self.hopeful = time.monotonic()
-            task = _Task(worker, share, self.hopeful + self.crew.timeout)
-            try:
-                self.tasks[self.crew.submit(worker, share)] = task
-            except self.crew.lost:
-                self.repeat(task)
-            return
+    def employ(self, worker: Any, share: Share) -> None:
+        self.hopeful = time.monotonic()
+        task = _Task(worker, share, self.hopeful + self.crew.timeout)
+        try:
+            self.tasks[self.crew.submit(worker, share)] = task
+        except self.crew.lost:
+            self.repeat(task)
 
 
 class ProcessExecutor(_Crew):
@@ -252,38 +248,32 @@ class ProcessExecutor(_Crew):
             self.crew.pop().end()
 
     def map(self, job: Job, total: int) -> Array:
-        with NamedTemporaryFile(prefix="hycop-", suffix=".pickle") as file:
-            try:
-                pickle.dump(job, file)
-            except (pickle.PicklingError, AttributeError, TypeError) as error:
-                raise InvalidInputError(f"the job cannot be sent to another process: {error}") from None
-            file.flush()
-            self.job = file.name
+        with TemporaryDirectory(prefix="hycop-") as folder:
+            self.job = f"{folder}/{time.monotonic_ns()}.pickle"
+            Path(self.job).write_bytes(pickle.dumps(job))
             return super().map(job, total)
 
     def alive(self) -> Collection[_Process]:
         for worker in [worker for worker in self.crew if not worker.is_alive()]:
             self.failed_starts = 0 if worker.is_ready() else self.failed_starts + 1
             if self.failed_starts == ATTEMPTS:
-                hint = 'guard the main part of a script with if __name__ == "__main__":'
-                raise WorkerError(f"{ATTEMPTS} worker processes died while they started; {hint}")
+                raise WorkerError(f"{ATTEMPTS} processes died as they started; is a script's __main__ not guarded?")
             self.crew.remove(worker)
             worker.end()
         self.open()
         return [worker for worker in self.crew if worker.is_ready()]
 
     def submit(self, worker: _Process, share: Share) -> Future[Array]:
-        return worker.pool.submit(_run_stored, self.job, *share, self.threads)
+        return worker.pool.submit(_run_share, self.job, *share, self.threads)
 
     def distrust(self, worker: _Process, future: Future[Array]) -> None:
         worker.process.kill()
 
 
 class _Process:
-    """A pool of one process, so that a death concerns one share only."""
+    """A pool of one process, so that a death concerns one share only; a fork would copy Numba's threads midway."""
 
     def __init__(self) -> None:
-        # Not forked: that would copy Numba's threads in whatever state they are.
         self.pool = ProcessPoolExecutor(1, get_context("spawn"), initializer=_prepare_process)
         self.ready = self.pool.submit(os.getpid)
         self.deadline = time.monotonic() + STARTUP
@@ -319,15 +309,12 @@ def _stored_job(path: str) -> Any:
     return pickle.loads(Path(path).read_bytes())
 
 
-def _run_stored(path: str, first: int, count: int, threads: int) -> Array:
-    return _run_loaded(_stored_job(path), first, count, threads)
-
-
-def _run_loaded(job: Job, first: int, count: int, threads: int) -> Array:
+def _run_share(job: Job | str, first: int, count: int, threads: int) -> Array:
+    called: Job = _stored_job(job) if isinstance(job, str) else job
     numba = sys.modules.get("numba")
     if numba and threads:
         numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
-    return job(first, count)
+    return called(first, count)
 
 
 class DaskExecutor(_Crew):
@@ -335,8 +322,7 @@ class DaskExecutor(_Crew):
 
     Every worker gets the job once and then one share at a time: start workers with ``--nthreads 1``, give their cores
     to Numba, and scale to a fixed number. The share of a dead worker is computed again. One that takes more than
-    ``timeout`` seconds is given to another worker too, and the first result counts; the late worker gets nothing
-    else before it is done.
+    ``timeout`` seconds is given to another too, and the first result counts; the late one rests until it is done.
     """
 
     def __init__(self, scheduler: str | None = None, workers: int | None = None, timeout: float = 600.0) -> None:
@@ -352,7 +338,10 @@ class DaskExecutor(_Crew):
     def open(self) -> None:
         if self.client is not None:
             return
-        dask = _distributed()
+        try:
+            dask: Any = import_module("distributed")
+        except ImportError:
+            raise InvalidInputError("executor dask: is not installed; pip install 'hycop[cluster]'") from None
         self.lost = (CancelledError, dask.KilledWorker)
         if self.scheduler is None:
             options = {"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "silence_logs": logging.ERROR}
@@ -360,17 +349,18 @@ class DaskExecutor(_Crew):
             self.client = dask.Client(self.cluster, set_as_default=False)
         else:
             self.client = _connected(dask, self.scheduler)
-            self.workers, self.threads = len(self.alive()), 0  # their cores are theirs to share out
 
     def close(self) -> None:
-        for part in (self.client, self.cluster):
-            if part is not None:
-                part.close()
+        for part in filter(None, (self.client, self.cluster)):
+            part.close()
         self.client = self.cluster = None
         self.jobs, self.held = {}, {}
 
     def map(self, job: Job, total: int) -> Array:
-        self.payload, self.jobs = _distributed().protocol.pickle.dumps(job), {}
+        self.open()
+        self.payload, self.jobs = import_module("distributed.protocol.pickle").dumps(job), {}
+        if self.scheduler is not None:
+            self.workers, self.threads = max(1, len(self.alive())), 0  # their cores are theirs to share out
         return super().map(job, total)
 
     def alive(self) -> Collection[str]:
@@ -388,19 +378,11 @@ class DaskExecutor(_Crew):
         if worker not in self.jobs:
             with import_module("dask").config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
                 self.jobs[worker] = self.client.submit(pickle.loads, self.payload, workers=[worker], pure=False)
-        pool = self.client.get_executor(workers=[worker], pure=False)
-        future: Future[Array] = pool.submit(_run_loaded, self.jobs[worker], *share, self.threads)
-        return future
+        pool: Pool = self.client.get_executor(workers=[worker], pure=False)
+        return pool.submit(_run_share, self.jobs[worker], *share, self.threads)
 
     def distrust(self, worker: str, future: Future[Array]) -> None:
         self.held[worker] = future
-
-
-def _distributed() -> Any:
-    try:
-        return import_module("distributed")
-    except ImportError:
-        raise InvalidInputError("executor dask: is not installed; pip install 'hycop[cluster]'") from None
 
 
 def _connected(dask: Any, address: str) -> Any:
@@ -409,18 +391,10 @@ def _connected(dask: Any, address: str) -> Any:
         await (await asyncio.wait_for(dask.comm.connect(address, CONNECT, **options), CONNECT)).close()
 
     try:
-        # A client waits for ever for a server that is not Dask's, and complains when it is collected, hence the probe;
-        # in its own thread, as this one may be in an event loop already.
-        with ThreadPoolExecutor(1) as thread:
+        # A client would wait for ever for a server that is not Dask's, and complain again when it is collected.
+        with ThreadPoolExecutor(1) as thread:  # as this one may be in an event loop already
             thread.submit(lambda: asyncio.run(probe())).result()
-        client = dask.Client(address, timeout=CONNECT, set_as_default=False)
+        return dask.Client(address, timeout=CONNECT, set_as_default=False)
     except Exception as error:
         why = str(error) or "no answer"
         raise SchedulerError(f"dask scheduler {address}: cannot be reached ({why}); check that it runs") from None
-    try:
-        client.wait_for_workers(1, timeout=STARTUP)
-    except dask.TimeoutError:
-        client.close()
-        hint = f"start some: dask worker {address} --nthreads 1"
-        raise WorkerError(f"dask scheduler {address}: no worker within {STARTUP:g} s; {hint}") from None
-    return client

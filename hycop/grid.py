@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from operator import index
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -20,6 +21,8 @@ AXES = ("x", "y", "z")
 
 def checked_boundary(boundary: str | Sequence[str], axes: int) -> tuple[str, ...]:
     """One boundary name per axis, from one name for all of them or a name each."""
+    if not isinstance(boundary, str | Sequence):
+        raise InvalidInputError(f"grid boundary {boundary!r}: a name is needed, or one per axis")
     names = (boundary,) * axes if isinstance(boundary, str) else tuple(boundary)
     for name in names:
         if name not in BOUNDARIES:
@@ -27,6 +30,14 @@ def checked_boundary(boundary: str | Sequence[str], axes: int) -> tuple[str, ...
     if len(names) != axes:
         raise InvalidInputError(f"grid boundary: {len(names)} names for {axes} axes; give one, or one per axis")
     return names
+
+
+def checked_shape(shape: Sequence[int]) -> tuple[int, ...]:
+    """Whole numbers of cells; 3.7 cells are refused rather than rounded."""
+    try:
+        return tuple(index(n) for n in shape)
+    except TypeError:
+        raise InvalidInputError(f"grid shape {shape}: whole numbers of cells are needed, one per axis") from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +58,7 @@ class Grid:
     boundary: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        shape = tuple(int(n) for n in self.shape)
+        shape = checked_shape(self.shape)
         if not 1 <= len(shape) <= len(AXES) or min(shape) < 1:
             raise InvalidInputError(f"grid shape {self.shape}: one to three axes of at least one cell are needed")
         lengths = np.asarray(self.lengths, dtype=np.float64)
@@ -70,9 +81,13 @@ class Grid:
         batch: int = 1,
     ) -> Grid:
         """The same box for every sample of a batch."""
-        axes = len(shape)
-        rows = np.broadcast_to(np.asarray(lengths, dtype=np.float64), (batch, axes))
-        return cls(tuple(shape), rows, checked_boundary(boundary, axes))
+        axes = len(checked_shape(shape))
+        row = np.asarray(lengths, dtype=np.float64)
+        if row.shape not in ((), (axes,)) or batch < 0:
+            raise InvalidInputError(
+                f"grid lengths {lengths}, batch {batch}: a length, or one per axis, and batch ≥ 0 are needed"
+            )
+        return cls(tuple(shape), np.broadcast_to(row, (batch, axes)), checked_boundary(boundary, axes))
 
     @property
     def axes(self) -> int:
@@ -97,8 +112,8 @@ class Grid:
         for axis, n in enumerate(self.shape):
             view = [1] * self.axes
             view[axis] = n
-            index = (np.arange(n) + 0.5).reshape(view)
-            out.append(index * self.spacing[:, axis].reshape((-1,) + (1,) * self.axes))
+            position = (np.arange(n) + 0.5).reshape(view)
+            out.append(position * self.spacing[:, axis].reshape((-1,) + (1,) * self.axes))
         return tuple(out)
 
     def refined(self, factor: int) -> Grid:
@@ -121,7 +136,7 @@ def restrict(u: Array, shape: Sequence[int]) -> Array:
     """
     axes = len(shape)
     fine = u.shape[u.ndim - axes :]
-    if any(n % m for n, m in zip(fine, shape, strict=True)):
+    if len(fine) != axes or min(shape) < 1 or any(n % m for n, m in zip(fine, shape, strict=False)):
         raise InvalidInputError(f"cannot restrict {fine} to {tuple(shape)}: each size must divide the finer one")
     blocks: list[int] = []
     for n, m in zip(fine, shape, strict=True):

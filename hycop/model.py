@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from hycop.dictionary import Dictionary
-from hycop.features import clock
+from hycop.execution import Outcome, measure
+from hycop.features import FeatureMap, FeatureRange, clock
 from hycop.grid import Array, prolong, restrict
-from hycop.policy import Policy
-from hycop.program import EMPTY, ProgramBatch, run
+from hycop.policy import Policy, SlotPolicy
+from hycop.program import EMPTY, ProgramBatch
 from hycop.query import Channel, Query
 from hycop.splitting import splitting
 from hycop.training import Gate, TrainingConfig, View
@@ -37,6 +38,7 @@ class Model:
     data_hash: str
     metrics: Mapping[str, float]
     refinement: int = 1
+    static_theta: Array | None = None
 
     def programs(self, query: Query, dictionary: Dictionary | None = None) -> ProgramBatch:
         """A program per query: the policy's, repeated for times beyond the training's, or the classical one where the
@@ -70,11 +72,22 @@ class Model:
         """Which features of which queries lie outside the trained range, (batch, feature)."""
         return self.view.ranges.outside(self.view.features(query))
 
-    def solve(self, query: Query) -> Array:
-        """The states at the query times."""
-        programs = self.programs(query)
+    def static(self) -> Model | None:
+        """The ablation that was learned beside it: the first pattern, one program for all queries."""
+        if self.static_theta is None or not isinstance(self.policy, SlotPolicy):
+            return None
+        nothing = View(FeatureMap(()), FeatureRange((), ()), self.view.gain_features, self.view.gain_ranges)
+        gate = replace(self.gate, kept=True, classical_when_clipped=False)
+        return replace(
+            self, policy=self.policy.alone(), theta=self.static_theta, view=nothing, gate=gate, static_theta=None
+        )
+
+    def measure(self, query: Query, dictionary: Dictionary | None = None) -> Outcome:
+        """The states at the query times, and the work they took."""
+        dictionary = self.dictionary if dictionary is None else dictionary
+        programs = self.programs(query, dictionary)
         if self.refinement == 1:
-            return run(programs, self.dictionary, query)
+            return measure(programs, dictionary, query)
         grid = query.grid
         signs = np.array(
             [
@@ -84,7 +97,8 @@ class Model:
         )
         fine = prolong(query.u0, grid.boundary, self.refinement, signs)
         finer = Query(fine, query.setting.with_grid(grid.refined(self.refinement)), query.time)
-        return restrict(run(programs, self.dictionary, finer), grid.shape)
+        states, work = measure(programs, dictionary, finer)
+        return Outcome(restrict(states, grid.shape), work)
 
 
 def _chosen(first: Array, a: ProgramBatch, b: ProgramBatch) -> ProgramBatch:

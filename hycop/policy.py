@@ -214,6 +214,10 @@ class SlotPolicy:
             len(slots) + self.features * len(basis) for slots, basis in _shared(pattern)
         )
 
+    def alone(self) -> SlotPolicy:
+        """The first pattern without features: one program for all queries."""
+        return SlotPolicy(self.patterns[:1], self.allotment, 0)
+
     def parts(self) -> list[slice]:
         """Where the parameters of each pattern lie in theta; the selector's follow them."""
         ends = np.cumsum([0, *(self._pattern_size(pattern) for pattern in self.patterns)])

@@ -19,10 +19,21 @@ class Channel:
     normal: int | None = None
 
 
+def _real(name: str, value: object) -> Array:
+    try:
+        numbers = np.asarray(value)
+    except ValueError:
+        raise InvalidInputError(f"{name} is ragged: rows of one length are needed") from None
+    if numbers.dtype.kind not in "fiub":
+        raise InvalidInputError(f"{name} has dtype {numbers.dtype}: real numbers are needed")
+    return numbers if numbers.dtype.kind == "f" else numbers.astype(np.float64)
+
+
 def _column(name: str, value: object, batch: int) -> Array:
-    column = np.asarray(value, dtype=np.float64)
+    column = _real(name, value)
     if column.ndim == 0:
         column = np.full(batch, float(column))
+    column = column.astype(np.float64, copy=False)
     if column.shape != (batch,):
         raise InvalidInputError(f"{name} has shape {column.shape}: a number or ({batch},), one per sample, is needed")
     bad = np.flatnonzero(~np.isfinite(column))
@@ -48,6 +59,14 @@ class Setting:
 
     def __post_init__(self) -> None:
         columns = {name: _column(f"parameter '{name}'", value, self.grid.batch) for name, value in self.params.items()}
+        names = [channel.name for channel in self.channels]
+        if len(set(names)) < len(names):
+            raise InvalidInputError(f"channels {', '.join(names)}: each needs a name of its own")
+        for channel in self.channels:
+            if channel.normal is not None and not 0 <= channel.normal < self.grid.axes:
+                raise InvalidInputError(
+                    f"channel '{channel.name}' points along axis {channel.normal}, which is not there"
+                )
         object.__setattr__(self, "channels", tuple(self.channels))
         object.__setattr__(self, "params", columns)
 
@@ -77,11 +96,7 @@ class Setting:
 
 def checked_state(u: object, setting: Setting, name: str = "u0") -> Array:
     """The state as a floating array of the setting's shape, or an error that names what is wrong with it."""
-    state = np.asarray(u)
-    if not np.issubdtype(state.dtype, np.floating):
-        if not (np.issubdtype(state.dtype, np.integer) or state.dtype == bool):
-            raise InvalidInputError(f"{name} has dtype {state.dtype}: real numbers are needed")
-        state = state.astype(np.float64)
+    state = _real(name, u)
     expected = (setting.batch, len(setting.channels), *setting.grid.shape)
     if state.shape != expected:
         names = ", ".join(channel.name for channel in setting.channels)
@@ -123,6 +138,8 @@ class Query:
 
     def at(self, times: Sequence[float] | Array) -> Query:
         """The same initial states asked at each of several times: sample-major, batch × len(times) questions."""
-        times = np.asarray(times, dtype=np.float64).reshape(-1)
+        times = _real("times", times).reshape(-1)
+        if not times.size:
+            raise InvalidInputError("times: at least one is needed")
         samples = np.repeat(np.arange(self.batch), times.size)
         return Query(self.u0[samples], self.setting.take(samples), np.tile(times, self.batch))

@@ -174,6 +174,8 @@ def splitting(name: str) -> Scheme:
     >>> print(splitting("strang x4"), splitting("ababa(outer=diffusion)").order)
     Strang x4 2
     """
+    if not isinstance(name, str):
+        raise InvalidInputError(f"scheme {name!r}: a name is needed, as 'strang x4'")
     text = name.strip()
     match = _SPELLING.match(text[: text.find("(")].lower() + text[text.find("(") :] if "(" in text else text.lower())
     if match is None:

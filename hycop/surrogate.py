@@ -8,11 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from hycop.data import Dataset
+from hycop.data import Dataset, load, save
 from hycop.dictionary import Dictionary
 from hycop.errors import HyCOPError, InvalidInputError
+from hycop.execution import Outcome
 from hycop.executors import Executor
 from hycop.features import FEATURES, FeatureMap, available, clock
+from hycop.files import output_folder
 from hycop.grid import Array, Grid
 from hycop.model import Model
 from hycop.primitive import Primitive
@@ -83,8 +85,13 @@ class HyCOP:
     ) -> HyCOP:
         """Learns from a problem, whose queries it draws, or from a dataset; ``settings`` change those of the preset."""
         config = configured(preset, settings)
-        task, named = _task(source, self.dictionary, config, seed)
         where = None if folder is None else Path(folder)
+        task, named = _task(source, self.dictionary, config, seed, where if resume else None)
+        if where is not None:
+            output_folder(where)
+            for name, data in (("train", task.train), ("held_out", task.held_out)):
+                if not (where / f"{name}.nc").exists():
+                    save(data, where / f"{name}.nc")
         done = train(task, config, seed, folder=where, resume=resume, force=force, executor=executor, report=report)
         setting = task.train.setting
         query = task.train.query
@@ -105,6 +112,7 @@ class HyCOP:
             data_hash=done.data_hash,
             metrics={"train_loss": done.loss, "held_out_error": done.gate.learned_error},
             refinement=self.refinement,
+            static_theta=done.static_theta,
         )
         return self
 
@@ -147,7 +155,9 @@ class HyCOP:
         outside = self.model.untrusted(query)
         if outside.any():
             names = [
-                name for name, any_ in zip(self.model.view.features.names, outside.any(axis=0), strict=True) if any_
+                name
+                for name, any_ in zip(self.model.view.features.names, np.asarray(outside.any(axis=0)), strict=True)
+                if any_
             ]
             warnings.warn(
                 f"{int(outside.any(axis=1).sum())} of {query.batch} queries lie outside the trained range of "
@@ -156,7 +166,7 @@ class HyCOP:
                 stacklevel=2,
             )
         batch = np.shape(u0)[0]
-        return self.model.solve(query).reshape(batch, -1, *np.shape(u0)[1:])
+        return self.model.measure(query).states.reshape(batch, -1, *np.shape(u0)[1:])
 
     def untrusted(
         self,
@@ -174,6 +184,9 @@ class HyCOP:
         """The program for the first of the states at one time."""
         return self.model.programs(self.query(np.asarray(u0)[:1], params, t))[0]
 
+    def measure(self, query: Query, dictionary: Dictionary | None = None) -> Outcome:
+        return self.model.measure(query, dictionary)
+
     def programs(self, query: Query, dictionary: Dictionary | None = None) -> ProgramBatch:
         return self.model.programs(query, dictionary)
 
@@ -190,14 +203,17 @@ class HyCOP:
         return "HyCOP"
 
 
-def _task(source: Problem | Dataset, dictionary: Dictionary, config: TrainingConfig, seed: int) -> tuple[Task, str]:
-    """What is to be learned from a problem (it draws the queries) or from a dataset (it keeps some back)."""
+def _task(
+    source: Problem | Dataset, dictionary: Dictionary, config: TrainingConfig, seed: int, kept: Path | None
+) -> tuple[Task, str]:
+    """What is to be learned from a problem (it draws the queries, or finds them in a run folder that it kept) or from a
+    dataset (it holds some back)."""
     if isinstance(source, Problem):
         split = "trajectory" if config.horizon == "trajectory" else "train"
         known: Problem | None = source
-        learn = source.sample(config.samples, split, seed)
+        learn = _drawn(source, config.samples, split, seed, kept, "train")
         # another stream of the same distribution: no query is in both
-        held_out = source.sample(config.validation, split, seed + 2**32)
+        held_out = _drawn(source, config.validation, split, seed + 2**32, kept, "held_out")
     else:
         known = PROBLEMS.get(source.problem)
         learn, held_out = _parted(source)
@@ -215,6 +231,12 @@ def _task(source: Problem | Dataset, dictionary: Dictionary, config: TrainingCon
         FeatureMap(gains if config.budget == "gain" else ()),
     )
     return task, learn.problem
+
+
+def _drawn(source: Problem, samples: int, split: str, seed: int, kept: Path | None, name: str) -> Dataset:
+    if kept is not None and (kept / f"{name}.nc").exists():
+        return load(kept / f"{name}.nc", problem=source.name)
+    return source.sample(samples, split, seed)
 
 
 def _parted(data: Dataset) -> tuple[Dataset, Dataset]:

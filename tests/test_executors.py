@@ -45,13 +45,15 @@ class Noise:
     def __call__(self, first: int, count: int) -> Array:
         if self.mishap is not None and first <= self.unlucky < first + count and (self.always or self.claim()):
             os.kill(os.getpid(), self.mishap)
-        rows = [np.random.Generator(np.random.Philox(key=[5, i])).standard_normal(3) for i in range(first, first + count)]
-        return np.column_stack((np.arange(first, first + count), rows))
+        members = np.arange(first, first + count)
+        rows = [np.random.Generator(np.random.Philox(key=[5, i])).standard_normal(3) for i in members.tolist()]
+        return np.column_stack((members, rows))
 
     def claim(self) -> bool:
         assert self.marker is not None
         try:
-            self.marker.touch(exist_ok=False)
+            with self.marker.open("x") as marker:
+                marker.write(str(os.getpid()))
         except FileExistsError:
             return False
         return True
@@ -95,14 +97,15 @@ def gone(pids: set[int], seconds: float = 20.0) -> bool:
 
 @pytest.fixture(scope="module")
 def processes() -> Iterator[ProcessExecutor]:
-    with ProcessExecutor(workers=2) as crew:
+    with contextlib.closing(ProcessExecutor(workers=2)) as crew:
         yield crew
 
 
 @pytest.fixture(scope="module")
 def dask() -> Iterator[DaskExecutor]:
     pytest.importorskip("distributed")
-    with DaskExecutor(workers=2) as crew:
+    with contextlib.closing(DaskExecutor(workers=2)) as crew:
+        crew.open()
         yield crew
 
 
@@ -117,7 +120,7 @@ def test_all_give_the_same_bits(crew: Executor) -> None:
 
 
 def test_errors_of_the_job_come_through_and_the_crew_goes_on(crew: Executor) -> None:
-    with pytest.raises(ArithmeticError, match="member .* left the finite numbers"):
+    with pytest.raises(ArithmeticError, match=r"^member \d+ left the finite numbers$"):
         crew.map(Fails(), MEMBERS)
     assert np.array_equal(crew.map(Noise(), MEMBERS), EXPECTED)
 
@@ -147,12 +150,102 @@ def test_number_of_dask_workers_does_not_matter(workers: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["processes", "dask"])
-@pytest.mark.parametrize("mishap", [signal.SIGKILL, signal.SIGSTOP])
-def test_a_dead_or_frozen_worker_changes_nothing(name: str, mishap: int, tmp_path: Path, request) -> None:  # type: ignore[no-untyped-def]
+@pytest.mark.parametrize("mishap", [signal.SIGSTOP, signal.SIGKILL])
+def test_a_dead_or_frozen_worker_changes_nothing(
+    name: str, mishap: signal.Signals, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
     crew = request.getfixturevalue(name)
-    job = Noise(tmp_path / "claimed", mishap)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(crew, "timeout", 3.0 if mishap == signal.SIGSTOP else 600.0)
-        assert np.array_equal(crew.map(job, MEMBERS), EXPECTED)
-        assert job.marker is not None and job.marker.exists()
-        assert np.array_equal(crew.map(Noise(), MEMBERS), EXPECTED)
+    marker = tmp_path / "claimed"
+    assert np.array_equal(crew.map(Noise(), MEMBERS), EXPECTED)  # so that imports do not count as freezing
+    if mishap == signal.SIGSTOP:
+        monkeypatch.setattr(crew, "timeout", 4.0)
+    assert np.array_equal(crew.map(Noise(marker, mishap), MEMBERS), EXPECTED)
+    victim = int(marker.read_text())
+    if name == "dask" and mishap == signal.SIGSTOP:
+        assert np.array_equal(crew.map(Noise(), MEMBERS), EXPECTED)  # without the frozen worker, so without delay
+        os.kill(victim, signal.SIGCONT)
+    else:
+        assert gone({victim})
+    assert np.array_equal(crew.map(Noise(), MEMBERS), EXPECTED)
+
+
+def test_a_job_that_always_kills_is_given_up(processes: ProcessExecutor) -> None:
+    with pytest.raises(WorkerError, match=r"^\d+ members from \d+ on: 3 workers died .* what is wrong$"):
+        processes.map(Noise(mishap=signal.SIGKILL, unlucky=0, always=True), 3)
+    assert np.array_equal(processes.map(Noise(), MEMBERS), EXPECTED)
+
+
+def test_nothing_stays_behind_not_even_a_frozen_worker() -> None:
+    crew = ProcessExecutor(2)
+    with crew:
+        crew.map(Identity(), MEMBERS)
+        pids = {worker.process.pid for worker in crew.crew if worker.process.pid}
+        assert len(pids) == 2 and all(map(exists, pids))
+        os.kill(min(pids), signal.SIGSTOP)
+    assert gone(pids) and not crew.crew
+
+
+def test_workers_die_with_their_parent() -> None:
+    script = "import time; from tests.test_executors import *; crew = ProcessExecutor(1)\n"
+    script += "print(int(crew.map(Identity(), 2)[0, 0]), flush=True); time.sleep(600)"
+    root = Path(__file__).parents[1]
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, cwd=root) as parent:
+        assert parent.stdout is not None
+        worker = int(parent.stdout.readline())
+        assert exists(worker)
+        parent.kill()
+    assert gone({worker})
+
+
+def test_workers_share_the_cores(processes: ProcessExecutor, dask: DaskExecutor) -> None:
+    for crew in (processes, dask):
+        threads = set(crew.map(Identity(), MEMBERS)[:, 1].tolist())
+        assert threads == {max(1, executors._cores() // 2)}
+
+
+def test_a_given_scheduler_is_used_and_left_running(dask: DaskExecutor) -> None:
+    address = dask.cluster.scheduler_address
+    with executor("dask", scheduler=address) as crew:
+        assert np.array_equal(crew.map(Noise(ballast=bytes(20_000_000)), MEMBERS), EXPECTED)
+    assert np.array_equal(dask.map(Noise(), MEMBERS), EXPECTED)
+
+
+def test_no_scheduler_no_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr(executors, "CONNECT", 1.0)
+    monkeypatch.setattr(executors, "STARTUP", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        for address in (f"tcp://127.0.0.1:{silent.getsockname()[1]}", "tcp://127.0.0.1:1", "nonsense"):
+            with pytest.raises(SchedulerError, match=rf"^dask scheduler {address}: cannot be reached \(.+\); check"):
+                executor("dask", scheduler=address).open()
+    with (
+        distributed.LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0") as empty,
+        executor("dask", scheduler=empty.scheduler_address) as crew,
+        pytest.raises(WorkerError, match="no worker"),
+    ):
+        crew.map(Noise(), MEMBERS)
+
+
+def test_a_scheduler_that_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr(executors, "CONNECT", 1.0)
+    cluster = distributed.LocalCluster(n_workers=1, dashboard_address="127.0.0.1:0")
+    crew = DaskExecutor(cluster.scheduler_address)
+    with contextlib.closing(crew):
+        crew.open()
+        cluster.close()
+        with pytest.raises(SchedulerError, match="is gone"):
+            crew.map(Noise(), MEMBERS)
+
+
+def test_executors_by_name() -> None:
+    assert isinstance(executor("local"), LocalExecutor)
+    assert isinstance(executor("processes", workers=3, timeout=10.0), ProcessExecutor)
+    with pytest.raises(UnknownNameError, match="did you mean processes"):
+        executor("process")
+    with pytest.raises(InvalidInputError, match=r"^executor local: "):
+        executor("local", workers=2)
+    with pytest.raises(InvalidInputError, match="positive"):
+        executor("processes", workers=0)
+    with pytest.raises(InvalidInputError, match="not both"):
+        executor("dask", scheduler="tcp://127.0.0.1:1", workers=2)

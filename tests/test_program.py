@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from hycop.dictionary import Dictionary
 from hycop.errors import IncompatibleError, InvalidInputError, NonFiniteStateError, UnknownNameError
+from hycop.execution import measure, run, simplify, trace
 from hycop.grid import Array, Grid
 from hycop.primitive import EXACT, transform_work
 from hycop.primitives import ExactLogistic, MusclAdvection, SpectralAdvection, SpectralDiffusion
-from hycop.program import EMPTY, Program, ProgramBatch, Step, measure, run, simplify, trace
+from hycop.program import EMPTY, Program, ProgramBatch, Step
 from hycop.query import Channel, Query, Setting
 
 EXACT_FLOWS = Dictionary(

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from hycop.dictionary import Dictionary
 from hycop.errors import IncompatibleError, InvalidInputError, UnknownNameError
+from hycop.execution import simplify
 from hycop.grid import Array, Grid
 from hycop.primitive import EXACT
 from hycop.primitives import ExactLogistic, MusclAdvection, SpectralAdvection, SpectralDiffusion
-from hycop.program import simplify
 from hycop.query import Channel, Query, Setting
 from hycop.splitting import SCHEMES, Scheme, portfolio, process_order, splitting
 

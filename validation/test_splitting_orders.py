@@ -15,10 +15,10 @@ import pytest
 import scipy.linalg
 
 from hycop.dictionary import Dictionary
+from hycop.execution import run
 from hycop.grid import Array, Grid
 from hycop.primitive import EXACT
 from hycop.primitives import ExactLogistic, FiniteVolumeDiffusion, MusclAdvection, UpwindAdvection
-from hycop.program import run
 from hycop.query import Channel, Query, Setting
 from hycop.splitting import Scheme, splitting
 

@@ -10,9 +10,10 @@ import numpy as np
 from hycop.conformance.case import ORDER, Case, changes, observed_order
 from hycop.dictionary import Dictionary
 from hycop.errors import IncompatibleError
+from hycop.execution import run
 from hycop.grid import BOUNDARIES, Array
 from hycop.primitive import EXACT, boundaries_of, conserved_channels, flow_of, is_reversible
-from hycop.program import Program, run
+from hycop.program import Program
 from hycop.query import Query, Setting
 
 IDENTITY = 1e-14

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from hycop.data import Dataset, save
 from hycop.evaluation import Row, evaluate
+from hycop.execution import run, simplify
 from hycop.experiments.schemes import family
 from hycop.experiments.table import Progress
 from hycop.files import replacing
 from hycop.plots import Point, demo_figure
 from hycop.problems import problem
-from hycop.program import run, simplify
 from hycop.splitting import splitting
 
 SHOWN = ("Lie", "Strang", "ABABA", "SABA4")

@@ -34,6 +34,9 @@ def assembled(path: Path, document: Document, dictionary: Dictionary) -> Model:
     policy = _policy(path, document, dictionary, view)
     if len(document.theta) != policy.size:
         raise refusal(path, f"field 'theta' has {len(document.theta)} numbers: this policy needs {policy.size}")
+    static = None if document.static_theta is None else np.array(document.static_theta, dtype=np.float64)
+    if static is not None and (not isinstance(policy, SlotPolicy) or static.size != policy.alone().size):
+        raise refusal(path, f"field 'static_theta' has {static.size} numbers, which the policy cannot use")
     with at_field(path, "gate.classical"):
         scheme = splitting(document.gate.classical)
         scheme.check(dictionary)
@@ -60,6 +63,7 @@ def assembled(path: Path, document: Document, dictionary: Dictionary) -> Model:
         data_hash=document.data_hash,
         metrics={name: float(value) for name, value in document.metrics.items()},
         refinement=document.refinement,
+        static_theta=static,
     )
 
 

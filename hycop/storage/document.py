@@ -120,6 +120,7 @@ class Document(_Part):
     dictionary: Annotated[list[PrimitivePart], Field(min_length=1, max_length=MOST_PRIMITIVES)]
     policy: Annotated[SlotPart | PositionPart, Field(discriminator="kind")]
     theta: Annotated[list[float], Field(max_length=100_000)]
+    static_theta: Annotated[list[float], Field(max_length=100_000)] | None = None
     dtype: Literal["float64"]
     features: FeaturesPart
     gain_features: FeaturesPart

@@ -67,6 +67,7 @@ def _content(model: Model) -> dict[str, object]:
         ],
         "policy": {"kind": kinds[type(model.policy)], **asdict(cast(Any, model.policy))},
         "theta": np.asarray(model.theta, dtype=np.float64).tolist(),
+        "static_theta": None if model.static_theta is None else model.static_theta.tolist(),
         "dtype": "float64",
         "features": {"names": view.features.names, **asdict(view.ranges)},
         "gain_features": {"names": view.gain_features.names, **asdict(view.gain_ranges)},

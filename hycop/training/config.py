@@ -13,7 +13,7 @@ from hycop.errors import InvalidInputError, UnknownNameError
 class TrainingConfig(BaseModel):
     """Everything that decides the outcome of a run, apart from its data and seed."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     policy: Literal["slot", "position"] = "slot"
     features: Literal["dimensionless", "raw", "none"] = "dimensionless"

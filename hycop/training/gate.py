@@ -8,9 +8,9 @@ import numpy as np
 
 from hycop.dictionary import Dictionary
 from hycop.errors import InvalidInputError
+from hycop.execution import measure
 from hycop.grid import Array
 from hycop.metrics import rel_l2
-from hycop.program import measure
 from hycop.query import Query
 from hycop.splitting import Scheme, portfolio
 

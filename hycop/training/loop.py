@@ -10,11 +10,11 @@ import numpy as np
 
 from hycop.data import Dataset
 from hycop.dictionary import Dictionary
+from hycop.execution import measure
 from hycop.executors import Executor, LocalExecutor
 from hycop.features import FeatureMap, FeatureRange
 from hycop.grid import Array
 from hycop.policy import Allotment, Inputs, Pattern, Policy, SlotPolicy
-from hycop.program import measure
 from hycop.query import Query
 from hycop.training.checkpoint import Journal, array_hash, claimed, fingerprint, stoppable
 from hycop.training.config import TrainingConfig
@@ -67,6 +67,7 @@ class Trained:
     gate: Gate
     loss: float
     data_hash: str
+    static_theta: Array | None
 
 
 def train(
@@ -95,8 +96,9 @@ def train(
         with stoppable(journal):
             recipe = Recipe(objective, allotment, task.processes, config, seed, crew, journal, report)
             policy, theta = recipe.learn()
+            static = recipe.static(policy)
     loss = float(np.nan_to_num(objective.of(policy).losses(theta[None]), nan=np.inf).mean())
-    return Trained(policy, theta, view, _judged(task, policy, theta, view), loss, _data_hash(task))
+    return Trained(policy, theta, view, _judged(task, policy, theta, view), loss, _data_hash(task), static)
 
 
 def _unit_work(task: Task, query: Query) -> float:

@@ -8,10 +8,10 @@ import numpy as np
 
 from hycop.dictionary import Dictionary
 from hycop.evolution import LevenbergMarquardt, LMState, Optimizer, State, normal_equations
+from hycop.execution import measure
 from hycop.grid import Array
 from hycop.metrics import rel_l2
 from hycop.policy import Inputs, Policy
-from hycop.program import measure
 from hycop.query import Query
 
 ROWS = 2048

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from hycop.dictionary import Dictionary
+from hycop.execution import simplify
 from hycop.policy import Pattern, exact_covers, redundant_primitives
-from hycop.program import Program, simplify
+from hycop.program import Program
 from hycop.query import Query
 from hycop.splitting import SCHEMES, portfolio
 

@@ -47,13 +47,12 @@ class Recipe:
     def learn(self) -> tuple[Policy, Array]:
         return self._searched_and_polished() if self.config.optimizer == "recipe" else self._evolved()
 
-    def static(self, policy: Policy) -> tuple[SlotPolicy, Array] | None:
+    def static(self, policy: Policy) -> Array | None:
         """The ablation beside a slot policy: one program for all queries, of the same pattern, polished alike."""
         if not isinstance(policy, SlotPolicy) or self.config.optimizer != "recipe":
             return None
         blind = replace(self, objective=self.objective.blind())
-        alone = SlotPolicy((policy.patterns[0],), self.allotment, 0)
-        return alone, blind._polished(alone, np.zeros(alone.size), 2, "static")
+        return blind._polished(policy.alone(), np.zeros(policy.alone().size), 2, "static")
 
     def _note(self, **entry: object) -> None:
         self.journal.note(**entry)
@@ -144,7 +143,7 @@ class Recipe:
         objective = self.objective.of(policy)
         size = np.maximum((objective.truth**2).reshape(objective.query.batch, -1).sum(axis=1), 1e-300)
         optimizer = LevenbergMarquardt()
-        for index in range(rounds):
+        for index in range(rounds if policy.size else 0):
             errors = objective.losses(theta[None])[0]
             weights = 1.0 / (size * np.maximum(errors, 0.1 * errors.mean()))
             theta = self.journal.follow(

@@ -1,0 +1,50 @@
+"""The command line: parse, call, print."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from hycop.cli import explore, learn, score
+from hycop.cli.common import app
+from hycop.errors import HyCOPError
+from hycop.version import __version__
+
+__all__ = ["app", "explore", "learn", "main", "score"]
+
+
+def _version(shown: bool) -> None:
+    if shown:
+        typer.echo(__version__)
+        raise typer.Exit()
+
+
+@app.callback()
+def options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of a failure.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Solve families of PDEs by readable compositions of simple solvers."""
+
+
+def main() -> None:
+    """Runs the command line: a user's mistake is one line and exit code 2, any other failure one line and 1."""
+    try:
+        app()
+    except HyCOPError as error:
+        if "--debug" in sys.argv:
+            raise
+        print(f"hycop: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("hycop: interrupted", file=sys.stderr)
+        sys.exit(130)
+    except Exception as error:
+        if "--debug" in sys.argv:
+            raise
+        print(f"hycop: {type(error).__name__}: {error} (a fault of hycop; --debug shows where)", file=sys.stderr)
+        sys.exit(1)

@@ -1,0 +1,142 @@
+"""What the commands share: the application, consoles, options, parsing and printing."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table as RichTable
+
+from hycop.errors import InvalidInputError
+from hycop.evaluation import Row
+from hycop.files import provenance, write_json
+from hycop.program import Program
+
+app = typer.Typer(
+    name="hycop",
+    help="Solve families of PDEs by readable compositions of simple solvers.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+out = Console(soft_wrap=True)
+err = Console(stderr=True, soft_wrap=True)
+
+JsonOption = Annotated[Path | None, typer.Option("--json", help="Write the result to this file as JSON.")]
+SplitOption = Annotated[str, typer.Option(help="Distribution of queries: train, id or ood.")]
+SeedOption = Annotated[int, typer.Option(help="Seed; the same seed gives the same bits.")]
+ShapeOption = Annotated[str | None, typer.Option(help="Grid, as 48x40; the problem's own by default.")]
+BoundaryOption = Annotated[
+    str | None, typer.Option(help="periodic, wall or outflow; one for all axes or one per axis: periodic,wall.")
+]
+DictionaryOption = Annotated[str | None, typer.Option(help="Named dictionary of the problem: spectral, muscl, upwind.")]
+DataOption = Annotated[Path | None, typer.Option("--data", help="Dataset file to use instead of drawing samples.")]
+TimesOption = Annotated[
+    str | None, typer.Option(help="Times to ask every sample at, as 0.1,0.2; else the split's own.")
+]
+SchemeOption = Annotated[
+    list[str] | None,
+    typer.Option(help="Scheme such as strang, 'strang x4', saba7, 'ababa(outer=diffusion)', or all; repeatable."),
+]
+ProgramOption = Annotated[
+    str | None, typer.Option(help="Program written by hand: 'advection 0.1 → reaction 0.2', or a JSON file of steps.")
+]
+
+
+def numbers(text: str | None, name: str) -> list[float] | None:
+    if text is None:
+        return None
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InvalidInputError(f"{name} '{text}': numbers with commas between them are needed, as 0.1,0.2") from None
+
+
+def shape_of(text: str | None) -> tuple[int, ...] | None:
+    if text is None:
+        return None
+    try:
+        return tuple(int(part) for part in text.lower().split("x"))
+    except ValueError:
+        raise InvalidInputError(f"--shape '{text}': whole numbers with x between them are needed, as 48x40") from None
+
+
+def boundary_of(text: str | None) -> str | tuple[str, ...] | None:
+    return text if text is None or "," not in text else tuple(part.strip() for part in text.split(","))
+
+
+def program_of(text: str) -> Program:
+    if not text.endswith(".json"):
+        return Program.parse(text)
+    try:
+        return Program.from_json(json.loads(Path(text).read_text(encoding="utf-8")))
+    except OSError as error:
+        raise InvalidInputError(f"--program {text}: cannot be read ({error.strerror})") from None
+    except json.JSONDecodeError as error:
+        raise InvalidInputError(f"--program {text}: not JSON (line {error.lineno}: {error.msg})") from None
+
+
+Advance = Callable[[float], None]
+Describe = Callable[[str, float], None]
+
+
+@contextmanager
+def counting(total: int, label: str) -> Iterator[Advance]:
+    """A bar that counts to a total; what it yields is told how many more are done."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=err, transient=True) as bar:
+        task = bar.add_task(label, total=total)
+        yield lambda count: bar.update(task, advance=count)
+
+
+@contextmanager
+def describing(label: str) -> Iterator[Describe]:
+    """A bar from 0 to 1; what it yields is told what is being done and the share that is finished."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=err, transient=True) as bar:
+        task = bar.add_task(label, total=1.0)
+        yield lambda text, share: bar.update(task, description=text, completed=share)
+
+
+def report_json(path: Path | None, content: dict[str, object]) -> None:
+    if path is not None:
+        write_json(path, {**content, "meta": provenance("hycop " + " ".join(sys.argv[1:]))})
+        err.print(f"wrote {path}")
+
+
+def print_rows(rows: Sequence[Row]) -> None:
+    """One line per method, a column per metric, cheapest first."""
+    metrics = list(dict.fromkeys(row.metric for row in rows))
+    for problem_name, split, dictionary in dict.fromkeys((row.problem, row.split, row.dictionary) for row in rows):
+        chosen = [row for row in rows if (row.problem, row.split, row.dictionary) == (problem_name, split, dictionary)]
+        first = chosen[0]
+        grid = RichTable(
+            title=f"{problem_name}, {split}, dictionary {dictionary}, {first.grid}, T={first.time}, "
+            f"{first.samples} samples x {first.seeds} seeds"
+        )
+        grid.add_column("method")
+        for name in metrics:
+            grid.add_column(name, justify="right")
+        grid.add_column("work", justify="right")
+        grid.add_column("ms/sample", justify="right")
+        methods = sorted({row.method: row.work or float("inf") for row in chosen}.items(), key=lambda item: item[1])
+        for method, _ in methods:
+            mine = {row.metric: row for row in chosen if row.method == method}
+            any_row = next(iter(mine.values()))
+            values = [
+                ""
+                if name not in mine
+                else f"{mine[name].value:.3g}" + (f" ± {mine[name].std:.1g}" if first.seeds > 1 else "")
+                for name in metrics
+            ]
+            cost = (f"{any_row.work:.4g}", f"{1e3 * any_row.seconds_per_sample:.3g}") if any_row.work else ("", "")
+            grid.add_row(method, *values, *cost)
+        out.print(grid)

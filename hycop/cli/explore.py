@@ -1,0 +1,147 @@
+"""Commands that show what there is: problems, programs, and whether a primitive keeps its word."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table as RichTable
+
+from hycop.cli.common import (
+    DictionaryOption,
+    JsonOption,
+    SeedOption,
+    SplitOption,
+    app,
+    err,
+    out,
+    report_json,
+)
+from hycop.conformance import check_primitive, load_primitive
+from hycop.errors import InvalidInputError
+from hycop.execution import measure, simplify
+from hycop.files import checked_output, replacing
+from hycop.plots import timeline_figure
+from hycop.problems import PROBLEMS, Problem, problem
+from hycop.splitting import splitting
+
+
+@app.command()
+def problems(
+    name: Annotated[str | None, typer.Argument(help="A problem, for its ranges and families.")] = None,
+    json_file: JsonOption = None,
+) -> None:
+    """List the problems, or describe one.
+
+    Example: hycop problems adr2d
+    """
+    chosen = [problem(name)] if name else list(PROBLEMS.values())
+    if name is None:
+        grid = RichTable("problem", "equation", "grid", "dictionaries")
+        for entry in chosen:
+            grid.add_row(entry.name, entry.equation, "x".join(map(str, entry.shape)), ", ".join(entry.dictionaries))
+        out.print(grid)
+    else:
+        _describe(chosen[0])
+    report_json(json_file, {"problems": [_as_json(entry) for entry in chosen]})
+
+
+def _describe(entry: Problem) -> None:
+    out.print(f"[bold]{entry.name}[/]: {entry.equation}\n{entry.behaviour}", highlight=False)
+    out.print(f"grid {'x'.join(map(str, entry.shape))}, box {entry.lengths}, boundary {', '.join(entry.boundary)}")
+    for name, split in entry.splits.items():
+        ranges = "; ".join(
+            f"{parameter} in {' or '.join(f'[{low:g}, {high:g}]' for low, high in intervals)}"
+            for parameter, intervals in split.params.items()
+        )
+        out.print(f"[bold]{name}[/]: T in [{split.time[0]:g}, {split.time[1]:g}]; {ranges}", highlight=False)
+        out.print(f"  initial states: {', '.join(split.initial)}", highlight=False)
+    for name, dictionary in entry.dictionaries.items():
+        out.print(f"dictionary [bold]{name}[/]: {dictionary!r}", highlight=False)
+
+
+def _as_json(entry: Problem) -> dict[str, object]:
+    return {
+        "name": entry.name,
+        "equation": entry.equation,
+        "processes": list(entry.processes),
+        "channels": [channel.name for channel in entry.channels],
+        "grid": list(entry.shape),
+        "lengths": list(entry.lengths),
+        "boundary": list(entry.boundary),
+        "dictionaries": {name: repr(dictionary) for name, dictionary in entry.dictionaries.items()},
+        "splits": {
+            name: {"params": dict(split.params), "initial": list(split.initial), "time": list(split.time)}
+            for name, split in entry.splits.items()
+        },
+    }
+
+
+@app.command(name="program")
+def program_command(
+    name: Annotated[str, typer.Argument(metavar="PROBLEM", help="Problem, see 'hycop problems'.")],
+    scheme: Annotated[str, typer.Option(help="Scheme, as in evaluate.")] = "strang",
+    sample: Annotated[int, typer.Option(help="Which sample of the split.")] = 0,
+    time: Annotated[float | None, typer.Option(help="Query time; the split's own by default.")] = None,
+    split: SplitOption = "id",
+    seed: SeedOption = 0,
+    dictionary: DictionaryOption = None,
+    figure: Annotated[Path | None, typer.Option(help="Draw the timeline to this file (png, pdf, svg).")] = None,
+    json_file: JsonOption = None,
+) -> None:
+    """Print the program that a scheme writes for one query, as written and as run.
+
+    Example: hycop program adr2d --scheme ababa --sample 3 --time 0.25
+    """
+    chosen = problem(name)
+    parts = chosen.named_dictionary(dictionary)
+    rule = splitting(scheme)
+    for path in (figure, json_file):
+        if path is not None:
+            checked_output(path)
+    if sample < 0:
+        raise InvalidInputError(f"--sample is {sample}: it must not be negative")
+    one = chosen.sample(sample + 1, split, seed, times=None if time is None else [time]).take(slice(sample, sample + 1))
+    programs = rule.programs(one.query, parts)
+    reduced = simplify(programs, parts, one.setting)
+    work = float(measure(programs, parts, one.query).work[0])
+    values = ", ".join(f"{key}={float(value[0]):.4g}" for key, value in one.setting.params.items())
+    out.print(f"query     {name}/{split} sample {sample}: T={float(one.query.time[0]):.4g}, {values}", highlight=False)
+    out.print(f"{rule!s:9} {programs[0]}", highlight=False)
+    out.print(f"as run    {reduced[0]}", highlight=False)
+    out.print(f"work      {work:.6g} channel-cell updates", highlight=False)
+    if figure is not None:
+        with replacing(figure) as temporary:
+            timeline_figure({str(rule): programs[0], "as run": reduced[0]}, parts.names).savefig(temporary, dpi=120)
+        err.print(f"wrote {figure}")
+    report_json(
+        json_file,
+        {
+            "scheme": str(rule),
+            "program": programs[0].to_json(),
+            "as_run": reduced[0].to_json(),
+            "work": work,
+            "time": float(one.query.time[0]),
+            "params": {key: float(value[0]) for key, value in one.setting.params.items()},
+        },
+    )
+
+
+@app.command()
+def check(
+    target: Annotated[
+        str, typer.Argument(metavar="MODULE:NAME", help="Primitive, as package.module:Name or file.py:Name.")
+    ],
+    seed: SeedOption = 0,
+    json_file: JsonOption = None,
+) -> None:
+    """Prove a primitive: identity, semigroup, declared order, conservation, boundaries, work.
+
+    Example: hycop check hycop.primitives:MusclAdvection
+    """
+    report = check_primitive(load_primitive(target), seed)
+    out.print(str(report), highlight=False, markup=False)
+    report_json(json_file, {"target": target, "passed": report.passed, "checks": [each._asdict() for each in report]})
+    if not report.passed:
+        raise typer.Exit(2)

@@ -1,0 +1,154 @@
+"""Commands that learn and use what was learned: train and predict."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from hycop.cli.common import (
+    BoundaryOption,
+    JsonOption,
+    SeedOption,
+    app,
+    boundary_of,
+    describing,
+    err,
+    numbers,
+    out,
+    report_json,
+)
+from hycop.data import Dataset, load, save
+from hycop.errors import InvalidInputError
+from hycop.executors import executor as find_executor
+from hycop.files import checked_output
+from hycop.problems import Problem, problem
+from hycop.surrogate import HyCOP, UntrustedWarning
+from hycop.training import configured
+from hycop.version import __version__
+
+
+def settings_of(pairs: list[str] | None) -> dict[str, object]:
+    """``key=value`` pairs; a value that reads as JSON is one (7, 0.5, null), any other is a text."""
+    found: dict[str, object] = {}
+    for pair in pairs or ():
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise InvalidInputError(f"--set '{pair}': key=value is needed, as population=100")
+        try:
+            found[key.strip()] = json.loads(value)
+        except json.JSONDecodeError:
+            found[key.strip()] = value.strip()
+    return found
+
+
+@app.command()
+def train(
+    name: Annotated[str, typer.Argument(metavar="PROBLEM", help="Problem, see 'hycop problems'.")],
+    folder: Annotated[Path, typer.Option("--out", help="Run folder: checkpoints, history and the model.")],
+    data_file: Annotated[
+        Path | None, typer.Option("--data", help="Dataset to learn from instead of drawing one.")
+    ] = None,
+    preset: Annotated[str, typer.Option(help="quick, laptop or paper.")] = "quick",
+    settings: Annotated[list[str] | None, typer.Option("--set", help="key=value, over the preset; repeatable.")] = None,
+    seed: SeedOption = 0,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Resume even if configuration or data changed.")] = False,
+    executor: Annotated[str, typer.Option(help="local, processes or dask.")] = "local",
+    workers: Annotated[int | None, typer.Option(help="Number of worker processes.")] = None,
+    scheduler: Annotated[str | None, typer.Option(help="Address of a Dask scheduler, as tcp://host:8786.")] = None,
+    json_file: JsonOption = None,
+) -> None:
+    """Learn a policy that writes programs, checkpointed after every step.
+
+    Example: hycop train adr2d --out runs/adr --preset quick --set max_steps=11
+    """
+    chosen = problem(name)
+    overrides = settings_of(settings)
+    config = configured(preset, overrides)
+    dictionary = chosen.named_dictionary(config.dictionary)
+    if json_file is not None:
+        checked_output(json_file)
+    source: Problem | Dataset = chosen if data_file is None else load(data_file, problem=name)
+    options = {key: value for key, value in (("workers", workers), ("scheduler", scheduler)) if value is not None}
+    with describing("data") as describe:
+
+        def report(entry: dict[str, object]) -> None:
+            step, of = entry.get("step", 0), entry.get("of", 1)
+            assert isinstance(step, int) and isinstance(of, int)
+            describe(f"{entry['stage']} {step}/{of}: loss {entry['loss']:.3e}", step / max(1, of))
+
+        model = HyCOP(dictionary).fit(
+            source,
+            preset=preset,
+            seed=seed,
+            folder=folder,
+            resume=resume,
+            force=force,
+            executor=find_executor(executor, **options),
+            report=report,
+            **overrides,
+        )
+    model.save(folder, overwrite=True)
+    gate = model.model.gate
+    verdict = "kept" if gate.kept else f"not better: programs are those of {gate.classical}"
+    out.print(
+        f"{folder}: {model.model.theta.size} parameters; held-out error {gate.learned_error:.3e}, "
+        f"best classical at equal work ({gate.classical}) {gate.classical_error:.3e}; {verdict}",
+        highlight=False,
+    )
+    report_json(json_file, {"folder": str(folder), "gate": gate.to_json(), "metrics": dict(model.model.metrics)})
+
+
+@app.command()
+def predict(
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a trained model.")],
+    source: Annotated[Path, typer.Argument(metavar="IN", help="Dataset whose initial states and parameters to use.")],
+    target: Annotated[Path, typer.Argument(metavar="OUT.nc", help="File to write, .nc or .npz.")],
+    times: Annotated[str | None, typer.Option(help="Times, as 0.1,0.2; those of the dataset by default.")] = None,
+    boundary: BoundaryOption = None,
+    json_file: JsonOption = None,
+) -> None:
+    """Answer queries at any times, each straight from its initial state.
+
+    Example: hycop predict runs/adr queries.nc answers.nc --times 0.05,0.1,0.37
+    """
+    checked_output(target)
+    model = HyCOP.load(folder)
+    data = load(source)
+    asked = numbers(times, "--times")
+    if asked is None:
+        if np.ptp(data.times, axis=0).any():
+            raise InvalidInputError(f"{source}: its samples have times of their own; give --times")
+        asked = data.times[0, 1:].tolist()
+    grid = data.setting.grid
+    where = boundary_of(boundary) or grid.boundary
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UntrustedWarning)
+        states = model.predict(data.states[:, 0], data.setting.params, asked, grid.lengths, where)
+        flags = model.untrusted(data.states[:, 0], data.setting.params, asked, grid.lengths, where)
+    answer = Dataset(
+        problem=data.problem,
+        split=data.split,
+        states=np.concatenate([data.states[:, :1], states], axis=1),
+        times=np.tile([0.0, *asked], (data.samples, 1)),
+        setting=data.setting.with_grid(grid.with_boundary(where)),
+        reference=f"HyCOP {folder}",
+        version=__version__,
+    )
+    save(answer, target)
+    untrusted = np.argwhere(flags)
+    out.print(f"{target}: {data.samples} samples at {len(asked)} times", highlight=False)
+    if untrusted.size:
+        samples = sorted({int(sample) for sample, _ in untrusted})
+        err.print(
+            f"not to be trusted: {len(untrusted)} of {flags.size} answers lie outside the trained range "
+            f"(samples {', '.join(map(str, samples[:10]))}{' …' if len(samples) > 10 else ''})"
+        )
+    report_json(
+        json_file, {"file": str(target), "untrusted": [{"sample": int(s), "time": asked[int(t)]} for s, t in untrusted]}
+    )

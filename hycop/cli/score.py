@@ -1,0 +1,247 @@
+"""Commands that make data and numbers: datasets, evaluations, tables and the demonstration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from hycop.cli.common import (
+    BoundaryOption,
+    DataOption,
+    DictionaryOption,
+    JsonOption,
+    ProgramOption,
+    SchemeOption,
+    SeedOption,
+    ShapeOption,
+    SplitOption,
+    TimesOption,
+    app,
+    boundary_of,
+    counting,
+    describing,
+    err,
+    numbers,
+    out,
+    print_rows,
+    program_of,
+    report_json,
+    shape_of,
+)
+from hycop.data import Dataset, load, save
+from hycop.dictionary import Dictionary
+from hycop.errors import InvalidInputError
+from hycop.evaluation import SPLITTING, ByHand, Method, Named, evaluate
+from hycop.execution import measure
+from hycop.experiments import TABLES, table
+from hycop.experiments.demo import demo
+from hycop.files import checked_output, output_folder, replacing
+from hycop.metrics import metric as find_metric
+from hycop.problems import Problem, problem
+from hycop.program import ProgramBatch
+from hycop.splitting import portfolio, splitting
+from hycop.surrogate import HyCOP
+from hycop.training.gate import EQUAL_WORK
+
+
+@app.command()
+def data(
+    name: Annotated[str, typer.Argument(metavar="PROBLEM", help="Problem, see 'hycop problems'.")],
+    file: Annotated[Path, typer.Argument(metavar="OUT.nc", help="File to write, .nc or .npz.")],
+    split: SplitOption = "train",
+    samples: Annotated[int, typer.Option(help="Number of samples.")] = 1000,
+    seed: SeedOption = 0,
+    shape: ShapeOption = None,
+    times: TimesOption = None,
+    boundary: BoundaryOption = None,
+    json_file: JsonOption = None,
+) -> None:
+    """Draw queries from a split, solve them with the reference, and write a dataset.
+
+    Example: hycop data adr2d train.nc --split train --samples 1000 --seed 0
+    """
+    chosen = problem(name)
+    checked_output(file)
+    with counting(samples, f"truth of {name}") as advance:
+        made = chosen.sample(
+            samples,
+            split,
+            seed,
+            shape=shape_of(shape),
+            times=numbers(times, "--times"),
+            boundary=boundary_of(boundary),
+            progress=advance,
+        )
+    save(made, file)
+    out.print(
+        f"{file}: {made.samples} samples of {name}/{split} on {'x'.join(map(str, made.setting.grid.shape))}, "
+        f"truth by {made.reference} with an estimated error of {made.reference_error:.1e}",
+        highlight=False,
+    )
+    report_json(
+        json_file,
+        {
+            "file": str(file),
+            "problem": name,
+            "split": split,
+            "samples": samples,
+            "seed": seed,
+            "reference": made.reference,
+            "reference_error": made.reference_error,
+        },
+    )
+
+
+def _datasets(
+    chosen: Problem, file: Path | None, split: str, samples: int, seed: int, seeds: int, **options: Any
+) -> list[Dataset]:
+    if file is not None:
+        return [load(file, problem=chosen.name)]
+    with counting(samples * seeds, f"truth of {chosen.name}/{split}") as advance:
+        return [chosen.sample(samples, split, each, progress=advance, **options) for each in range(seed, seed + seeds)]
+
+
+def _learned(model: HyCOP) -> list[Method]:
+    static = model.model.static()
+    return [model, *([] if static is None else [Named("static", HyCOP.of(static))])]
+
+
+def _rivals(model: HyCOP, parts: Dictionary, data: Dataset) -> list[Method]:
+    """The classical schemes whose mean work is at most 1.02 times the model's."""
+    most = EQUAL_WORK * float(model.measure(data.query, parts).work.mean())
+    few = data.query.take(slice(0, 8))
+    return [
+        scheme
+        for scheme in portfolio(parts, data.setting)
+        if float(measure(scheme.programs(few, parts), parts, few).work.mean()) <= most
+    ]
+
+
+@app.command(name="evaluate")
+def evaluate_command(
+    name: Annotated[str, typer.Argument(metavar="PROBLEM|RUN", help="Problem, or the folder of a trained model.")],
+    split: SplitOption = "id",
+    scheme: SchemeOption = None,
+    program: ProgramOption = None,
+    dictionary: DictionaryOption = None,
+    metric: Annotated[
+        list[str] | None, typer.Option(help=f"Metric, repeatable; rel_l2 and {SPLITTING} by default.")
+    ] = None,
+    data_file: DataOption = None,
+    samples: Annotated[int, typer.Option(help="Samples per seed.")] = 100,
+    seed: SeedOption = 0,
+    seeds: Annotated[int, typer.Option(help="Number of datasets, for the spread.")] = 3,
+    shape: ShapeOption = None,
+    times: TimesOption = None,
+    boundary: BoundaryOption = None,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="With a RUN: also every classical scheme of no more work.")
+    ] = False,
+    json_file: JsonOption = None,
+) -> None:
+    """Error and work of a trained model, classical schemes, or a program by hand, against the truth and the limit.
+
+    Example: hycop evaluate adr2d --scheme all --split id --json schemes.json
+    Example: hycop evaluate runs/adr --compare --split ood
+    """
+    model = HyCOP.load(name) if Path(name).is_dir() else None
+    chosen = problem(name if model is None else model.model.problem)
+    parts = chosen.named_dictionary(dictionary) if model is None or dictionary else model.dictionary
+    if json_file is not None:
+        checked_output(json_file)
+    if seeds < 1:
+        raise InvalidInputError(f"--seeds is {seeds}: at least 1 is needed")
+    # what can be refused is refused before anything is computed
+    asked = [splitting(each) for each in scheme or () if each != "all"]
+    for rule in asked:
+        rule.check(parts)
+    if data_file is None:
+        parts.check_boundaries(parts.names, chosen.grid(shape_of(shape), boundary_of(boundary)))
+    for each in metric or ():
+        if each != SPLITTING:
+            find_metric(each)
+    by_hand = [] if program is None else [ByHand(program_of(program))]
+    for hand in by_hand:
+        ProgramBatch.of([hand.program], parts.names)
+    datasets = _datasets(
+        chosen,
+        data_file,
+        split,
+        samples,
+        seed,
+        seeds,
+        shape=shape_of(shape),
+        times=numbers(times, "--times"),
+        boundary=boundary_of(boundary),
+    )
+    methods: list[Method] = [*by_hand, *asked, *([] if model is None else _learned(model))]
+    if compare and model is not None:
+        methods += _rivals(model, parts, datasets[0])
+    if scheme and "all" in scheme:
+        methods += portfolio(parts, datasets[0].setting)
+    if not methods:
+        methods = list(portfolio(parts, datasets[0].setting, copies=(1,)))
+    with counting(len(methods) * len(datasets), "methods") as advance:
+        rows = evaluate(
+            methods,
+            parts,
+            datasets,
+            metrics=metric or ("rel_l2", SPLITTING),
+            label=dictionary or next(iter(chosen.dictionaries)),
+            progress=advance,
+        )
+    print_rows(rows)
+    report_json(json_file, {"rows": [row.to_json() for row in rows]})
+
+
+@app.command(name="table")
+def table_command(
+    name: Annotated[str | None, typer.Argument(help="Table, see --list.")] = None,
+    list_all: Annotated[bool, typer.Option("--list", help="List the tables.")] = False,
+    samples: Annotated[int | None, typer.Option(help="Samples per split and seed; the table's own by default.")] = None,
+    seeds: Annotated[int, typer.Option(help="Number of seeds.")] = 3,
+    figures: Annotated[Path | None, typer.Option(help="Folder for the table's figures.")] = None,
+    json_file: JsonOption = None,
+) -> None:
+    """Compute a table and its figures.
+
+    Example: hycop table schemes --json schemes.json --figures figures
+    """
+    if list_all or name is None:
+        for entry in TABLES.values():
+            out.print(f"{entry.name:14} {entry.title}", highlight=False)
+        return
+    chosen = table(name)
+    if json_file is not None:
+        checked_output(json_file)
+    folder = output_folder(figures) if figures is not None else None
+    with describing(name) as describe:
+        rows = chosen.build(samples or chosen.samples, seeds, describe)
+    print_rows(rows)
+    if folder is not None:
+        for stem, figure in chosen.figures(rows).items():
+            with replacing(folder / f"{stem}.png") as temporary:
+                figure.savefig(temporary, dpi=120)
+            err.print(f"wrote {folder / stem}.png")
+    report_json(json_file, {"rows": [row.to_json() for row in rows]})
+
+
+@app.command(name="demo")
+def demo_command(
+    folder: Annotated[Path, typer.Option("--out", help="Folder for the dataset and the figure.")] = Path("demo"),
+    samples: Annotated[int, typer.Option(help="Number of samples.")] = 64,
+    json_file: JsonOption = None,
+) -> None:
+    """Make a small dataset, run the classical schemes at several lengths, print the table and draw the figure.
+
+    Example: hycop demo --out demo
+    """
+    folder = output_folder(folder)
+    with describing("demo") as describe:
+        made = demo(folder, samples, describe)
+    print_rows(made.rows)
+    out.print(f"a program: {made.program}", highlight=False)
+    out.print(f"dataset {made.dataset}, figure {made.figure}", highlight=False)
+    report_json(json_file, {"rows": [row.to_json() for row in made.rows]})
