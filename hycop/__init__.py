@@ -1,6 +1,6 @@
 """HyCOP: fast, readable surrogates of PDE solvers, composed from simple ones."""
 
-from hycop import metrics as metrics
+from hycop import metrics
 from hycop.conformance import check_primitive
 from hycop.data import Dataset, load, save
 from hycop.dictionary import Dictionary
@@ -14,6 +14,7 @@ from hycop.problems import Problem, problem
 from hycop.program import Program, ProgramBatch, Step
 from hycop.query import Channel, Query, Setting
 from hycop.splitting import Scheme, splitting
+from hycop.surrogate import HyCOP, UntrustedWarning
 from hycop.version import __version__
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "Dataset",
     "Dictionary",
     "Grid",
+    "HyCOP",
     "HyCOPError",
     "Primitive",
     "Problem",
@@ -33,6 +35,7 @@ __all__ = [
     "Setting",
     "Step",
     "Symbol",
+    "UntrustedWarning",
     "__version__",
     "check_primitive",
     "evaluate",
@@ -40,6 +43,7 @@ __all__ = [
     "limit",
     "load",
     "measure",
+    "metrics",
     "problem",
     "restrict",
     "run",

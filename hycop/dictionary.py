@@ -39,6 +39,9 @@ class Dictionary(Mapping[str, Primitive]):
                 )
         self._primitives = MappingProxyType(dict(primitives))
 
+    def __reduce__(self) -> tuple[type[Dictionary], tuple[dict[str, Primitive]]]:
+        return Dictionary, (dict(self._primitives),)  # a read-only view does not travel to other processes
+
     def __getitem__(self, name: str) -> Primitive:
         if name not in self._primitives:
             raise UnknownNameError("primitive", str(name), self._primitives, "(names of this dictionary)")

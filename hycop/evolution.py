@@ -160,10 +160,10 @@ _ATTRIBUTES = ("_mean", "_g", "_sigma", "_c_1d", "_B", "_D", "_p_sigma", "_pc", 
 class CMA(Optimizer[CMAState]):
     """Covariance matrix adaptation evolution strategy (Hansen 2016, arXiv:1604.00772) by the library ``cmaes``.
 
-    Members are x = m + σ B D z with C = B D² Bᵀ and our own counter-based z; the library does the update only. It is
-    made anew for every ``tell`` from plain arrays, through its own pickling protocol, so a restored run cannot differ
-    from one that went on. ``converged`` is its stopping rule: no progress, or a diverged or degenerate distribution.
-    Good values: population 4 + 3 ln dim or more, sigma a third of the distance to the optimum.
+    Members are x = m + σ B D z with C = B D² Bᵀ and our own counter-based z; the library does the update only (by BLAS:
+    from 100 parameters on, the last bits depend on the BLAS threads of the process that tells). It is made anew for
+    every ``tell`` from plain arrays by its own pickling protocol. ``converged`` is its stopping rule, and also true if
+    it diverged. Good values: population 4 + 3 ln dim or more, sigma a third of the distance to the optimum.
     """
 
     population: int

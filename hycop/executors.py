@@ -211,10 +211,8 @@ class _Run:
         task.repeated = True
         self.failures[task.share] += 1
         if self.failures[task.share] == ATTEMPTS:
-            raise WorkerError(
-                f"{task.share[1]} members from {task.share[0]} on: {ATTEMPTS} workers died over them or took more than "
-                f"{self.crew.timeout:g} s; raise timeout, or see with the local executor what is wrong"
-            )
+            what = f"{ATTEMPTS} workers died over {task.share[1]} members from {task.share[0]} on"
+            raise WorkerError(f"{what}, or took more than {self.crew.timeout:g} s; raise timeout, or compute locally")
         self.waiting.appendleft(task.share)
 
     def employ(self, worker: Any, share: Share) -> None:

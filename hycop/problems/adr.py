@@ -51,7 +51,7 @@ SOLVERS: Mapping[str, Mapping[str, Primitive]] = {
         "reaction": ExactLogistic(),
     },
     "upwind": {
-        "advection": UpwindAdvection(),
+        "advection": UpwindAdvection(cfl=0.5),
         "diffusion": FiniteVolumeDiffusion(),
         "reaction": Rk4Logistic(),
     },

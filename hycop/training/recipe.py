@@ -22,6 +22,8 @@ from hycop.training.portfolio import patterns
 
 MOST_PARAMETERS = 100
 RIVAL = 1.5
+RIDGE = 1e-4
+"""Share of the loss that a theta of length one may cost."""
 
 Report = Callable[[dict[str, object]], None]
 """Told after every step: the stage, the step and the loss."""
@@ -146,24 +148,29 @@ class Recipe:
         for index in range(rounds if policy.size else 0):
             errors = objective.losses(theta[None])[0]
             weights = 1.0 / (size * np.maximum(errors, 0.1 * errors.mean()))
+            ridge = RIDGE * float(np.sum(weights * size * errors**2))
             theta = self.journal.follow(
                 optimizer.start(theta),
-                self._least_squares(objective, optimizer, weights, label),
+                self._least_squares(objective, optimizer, weights, ridge),
                 2 * self.config.iterations,
             )
             self._note(stage=label, step=index + 1, of=rounds, loss=self._loss(policy, theta))
         return theta
 
     def _least_squares(
-        self, objective: Objective, optimizer: LevenbergMarquardt, weights: Array, label: str
+        self, objective: Objective, optimizer: LevenbergMarquardt, weights: Array, ridge: float
     ) -> Callable[[LMState], LMState]:
+        """A step on Σ w‖r‖² + ridge·‖θ‖²; the last term keeps directions that change nothing near the classical start."""
+
         def step(state: LMState) -> LMState:
             job = Residuals(objective, optimizer, state, weights)
             rows = self.executor.map(job, job.blocks)
             if state.phase == "linearise":
                 edge = 1 + state.theta.size
-                return optimizer.tell(state, NormalEquations.total(rows.reshape(-1, edge, edge)))
-            return optimizer.tell(state, np.add.reduce(rows, axis=0))
+                equations = NormalEquations.total(rows.reshape(-1, edge, edge))
+                pull = np.vstack([state.theta, np.eye(state.theta.size)])
+                return optimizer.tell(state, equations + NormalEquations(ridge * np.einsum("in,jn->ij", pull, pull)))
+            return optimizer.tell(state, np.add.reduce(rows, axis=0) + ridge * (state.trials**2).sum(axis=1))
 
         return step
 

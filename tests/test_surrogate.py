@@ -1,0 +1,123 @@
+"""The surrogate: fit, predict at any time on any grid, trust, save and load."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hycop
+from hycop.errors import HyCOPError, InvalidInputError
+from hycop.metrics import rel_l2
+from hycop.surrogate import NotFittedError, UntrustedWarning
+
+PROBLEM = hycop.problem("ad1d")
+SMALL = {"samples": 24, "tries": 2, "patterns": 1, "rounds": 1, "iterations": 3, "budget": "gain"}
+
+
+@pytest.fixture(scope="module")
+def model() -> hycop.HyCOP:
+    return hycop.HyCOP(PROBLEM.dictionaries["upwind"]).fit(PROBLEM, seed=0, **SMALL)
+
+
+def ask(model: hycop.HyCOP, data: hycop.Dataset, times: list[float], **options: object) -> np.ndarray:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UntrustedWarning)
+        return model.predict(data.states[:, 0], data.setting.params, times, **options)  # type: ignore[arg-type]
+
+
+def test_many_times_without_roll_out(model: hycop.HyCOP) -> None:
+    data = PROBLEM.sample(6, "id", seed=2, times=[0.2, 0.5])
+    states = ask(model, data, [0.2, 0.5])
+    assert states.shape == (6, 2, 1, 64)
+    assert np.array_equal(states[:, 1:], ask(model, data, [0.5]))
+    error = rel_l2(states.reshape(12, 1, 64), data.truth, data.query.setting)
+    strang = hycop.splitting("strang").programs(data.query, model.dictionary)
+    classical = rel_l2(hycop.run(strang, model.dictionary, data.query), data.truth, data.query.setting)
+    assert error.mean() < 0.6 * classical.mean()
+
+
+def test_zero_time_and_scalar_parameters(model: hycop.HyCOP) -> None:
+    u0 = np.random.default_rng(0).random((2, 1, 50))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UntrustedWarning)
+        states = model.predict(u0, {"cx": 1.0, "Dx": 0.1}, 0.0)
+    assert np.allclose(states[:, 0], u0)
+
+
+def test_programs_can_be_read_and_depend_on_the_query(model: hycop.HyCOP) -> None:
+    data = PROBLEM.sample(4, "id", seed=2)
+    programs = [
+        model.program(data.states[i : i + 1, 0], {k: v[i] for k, v in data.setting.params.items()}, 0.5)
+        for i in range(4)
+    ]
+    assert "advection" in str(programs[0]) and len({str(program) for program in programs}) == 4
+
+
+def test_untrusted_queries_are_flagged(model: hycop.HyCOP) -> None:
+    data = PROBLEM.sample(10, "ood", seed=0)
+    flags = model.untrusted(data.states[:, 0], data.setting.params, 0.5)
+    values = model.model.view.features(data.query)
+    ranges = model.model.view.ranges
+    outside = ((values < np.array(ranges.low)) | (values > np.array(ranges.high))).any(axis=1)
+    assert flags.shape == (10, 1) and np.array_equal(flags[:, 0], outside) and outside.any()
+    with pytest.warns(UntrustedWarning, match="outside the trained range"):
+        model.predict(data.states[:, 0], data.setting.params, 0.5)
+
+
+def test_longer_times_repeat_the_program(model: hycop.HyCOP) -> None:
+    data = PROBLEM.sample(2, "id", seed=5)
+    params = {key: value[0] for key, value in data.setting.params.items()}
+    short = model.program(data.states[:1, 0], params, 0.9)
+    long = model.program(data.states[:1, 0], params, 20.0)
+    assert len(long) > len(short)
+
+
+def test_another_grid_and_boundary(model: hycop.HyCOP) -> None:
+    fine = PROBLEM.sample(3, "id", seed=2, shape=(150,))
+    states = ask(model, fine, [0.5])
+    assert rel_l2(states[:, 0], fine.truth, fine.query.setting).mean() < 0.02
+    closed = ask(model, fine, [0.5], boundary="wall")
+    assert np.allclose(closed.sum(axis=-1)[:, 0], fine.states[:, 0].sum(axis=-1), rtol=1e-10)
+
+
+def test_refinement_runs_on_a_finer_grid(model: hycop.HyCOP) -> None:
+    data = PROBLEM.sample(6, "id", seed=2)
+    upwind = PROBLEM.dictionaries["upwind"]
+    plain = hycop.HyCOP(upwind).fit(PROBLEM, seed=0, **{**SMALL, "budget": "consistent"})
+    refined = hycop.HyCOP(upwind, refinement=4).fit(PROBLEM, seed=0, **{**SMALL, "budget": "consistent"})
+    errors = [rel_l2(ask(each, data, [0.5])[:, 0], data.truth, data.query.setting).mean() for each in (plain, refined)]
+    assert errors[1] < 0.5 * errors[0]
+
+
+def test_save_and_load(model: hycop.HyCOP, tmp_path: Path) -> None:
+    model.save(tmp_path / "model")
+    again = hycop.HyCOP.load(tmp_path / "model")
+    data = PROBLEM.sample(3, "id", seed=2)
+    assert np.array_equal(ask(model, data, [0.3, 0.7]), ask(again, data, [0.3, 0.7]))
+    with pytest.raises(HyCOPError):
+        model.save(tmp_path / "model")
+
+
+def test_one_s_own_dataset(tmp_path: Path) -> None:
+    data = PROBLEM.sample(120, "train", seed=0)
+    hycop.save(data, tmp_path / "mine.npz")
+    own = hycop.load(tmp_path / "mine.npz")
+    fitted = hycop.HyCOP(PROBLEM.dictionaries["upwind"]).fit(own, **SMALL)
+    assert fitted.model.gate.samples == 40
+    with pytest.raises(InvalidInputError, match="at least 96"):
+        hycop.HyCOP(PROBLEM.dictionaries["upwind"]).fit(own.take(slice(0, 30)), **SMALL)
+
+
+def test_bad_input(model: hycop.HyCOP) -> None:
+    u0 = np.zeros((1, 1, 16))
+    with pytest.raises(NotFittedError, match="fit"):
+        hycop.HyCOP(PROBLEM.dictionary).predict(u0, {}, 0.1)
+    with pytest.raises(InvalidInputError, match="u0"):
+        model.predict(np.zeros((1, 16)), {"cx": 1.0, "Dx": 0.1}, 0.1)
+    with pytest.raises(InvalidInputError, match="'Dx'"):
+        model.predict(u0, {"cx": 1.0}, 0.1)
+    with pytest.raises(InvalidInputError, match="time"):
+        model.predict(u0, {"cx": 1.0, "Dx": 0.1}, -0.1)
