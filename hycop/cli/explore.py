@@ -24,7 +24,9 @@ from hycop.execution import measure, simplify
 from hycop.files import checked_output, replacing
 from hycop.plots import timeline_figure
 from hycop.problems import PROBLEMS, Problem, problem
+from hycop.query import Query
 from hycop.splitting import splitting
+from hycop.surrogate import HyCOP
 
 
 @app.command()
@@ -80,8 +82,8 @@ def _as_json(entry: Problem) -> dict[str, object]:
 
 @app.command(name="program")
 def program_command(
-    name: Annotated[str, typer.Argument(metavar="PROBLEM", help="Problem, see 'hycop problems'.")],
-    scheme: Annotated[str, typer.Option(help="Scheme, as in evaluate.")] = "strang",
+    name: Annotated[str, typer.Argument(metavar="PROBLEM|RUN", help="Problem, or the folder of a trained model.")],
+    scheme: Annotated[str, typer.Option(help="Scheme, as in evaluate; a RUN writes its own programs.")] = "strang",
     sample: Annotated[int, typer.Option(help="Which sample of the split.")] = 0,
     time: Annotated[float | None, typer.Option(help="Query time; the split's own by default.")] = None,
     split: SplitOption = "id",
@@ -90,42 +92,48 @@ def program_command(
     figure: Annotated[Path | None, typer.Option(help="Draw the timeline to this file (png, pdf, svg).")] = None,
     json_file: JsonOption = None,
 ) -> None:
-    """Print the program that a scheme writes for one query, as written and as run.
+    """Print the program that a scheme or a trained model writes for one query, as written and as run.
 
     Example: hycop program adr2d --scheme ababa --sample 3 --time 0.25
+    Example: hycop program runs/adr --sample 3 --figure timeline.png
     """
-    chosen = problem(name)
-    parts = chosen.named_dictionary(dictionary)
-    rule = splitting(scheme)
+    model = HyCOP.load(name) if Path(name).is_dir() else None
+    chosen = problem(name if model is None else model.model.problem)
+    parts = chosen.named_dictionary(dictionary) if model is None or dictionary else model.dictionary
+    writer = splitting(scheme) if model is None else model
     for path in (figure, json_file):
         if path is not None:
             checked_output(path)
     if sample < 0:
         raise InvalidInputError(f"--sample is {sample}: it must not be negative")
     one = chosen.sample(sample + 1, split, seed, times=None if time is None else [time]).take(slice(sample, sample + 1))
-    programs = rule.programs(one.query, parts)
-    reduced = simplify(programs, parts, one.setting)
-    work = float(measure(programs, parts, one.query).work[0])
-    values = ", ".join(f"{key}={float(value[0]):.4g}" for key, value in one.setting.params.items())
-    out.print(f"query     {name}/{split} sample {sample}: T={float(one.query.time[0]):.4g}, {values}", highlight=False)
-    out.print(f"{rule!s:9} {programs[0]}", highlight=False)
+    query = one.query
+    programs = writer.programs(query, parts)
+    reduced = simplify(programs, parts, query.setting)
+    work = float(measure(programs, parts, query).work[0])
+    params = {key: float(value[0]) for key, value in query.setting.params.items()}
+    values = ", ".join(f"{key}={value:.4g}" for key, value in params.items())
+    out.print(
+        f"query     {chosen.name}/{split} sample {sample}: T={float(query.time[0]):.4g}, {values}", highlight=False
+    )
+    seen = {} if model is None else _seen(model, query)
+    if seen:
+        out.print(f"features  {', '.join(f'{key} {value:.3g}' for key, value in seen.items())}", highlight=False)
+    out.print(f"{writer!s:9} {programs[0]}", highlight=False)
     out.print(f"as run    {reduced[0]}", highlight=False)
     out.print(f"work      {work:.6g} channel-cell updates", highlight=False)
     if figure is not None:
         with replacing(figure) as temporary:
-            timeline_figure({str(rule): programs[0], "as run": reduced[0]}, parts.names).savefig(temporary, dpi=120)
+            timeline_figure({str(writer): programs[0], "as run": reduced[0]}, parts.names).savefig(temporary, dpi=120)
         err.print(f"wrote {figure}")
-    report_json(
-        json_file,
-        {
-            "scheme": str(rule),
-            "program": programs[0].to_json(),
-            "as_run": reduced[0].to_json(),
-            "work": work,
-            "time": float(one.query.time[0]),
-            "params": {key: float(value[0]) for key, value in one.setting.params.items()},
-        },
-    )
+    content = {"program": programs[0].to_json(), "as_run": reduced[0].to_json(), "work": work, "features": seen}
+    report_json(json_file, {"method": str(writer), **content, "time": float(query.time[0]), "params": params})
+
+
+def _seen(model: HyCOP, query: Query) -> dict[str, float]:
+    """The features that led to the program, before they were normalised and clipped."""
+    features = model.model.view.features
+    return dict(zip(features.names, map(float, features(query)[0]), strict=True))
 
 
 @app.command()

@@ -160,7 +160,7 @@ class Recipe:
     def _least_squares(
         self, objective: Objective, optimizer: LevenbergMarquardt, weights: Array, ridge: float
     ) -> Callable[[LMState], LMState]:
-        """A step on Σ w‖r‖² + ridge·‖θ‖²; the last term keeps directions that change nothing near the classical start."""
+        """A step on Σ w‖r‖² + ridge·‖θ‖², whose last term keeps directions that change nothing near the start."""
 
         def step(state: LMState) -> LMState:
             job = Residuals(objective, optimizer, state, weights)
