@@ -14,7 +14,7 @@ help:  ## list the targets
 
 setup: $(DEV)  ## install hycop and its development tools in .venv
 
-demo: $(CORE)  ## solve one problem, compare the schemes and draw the result in demo/
+demo: $(CORE)  ## train a small model, compare it with the classical schemes, draw the result in demo/
 	$(BIN)/hycop demo --out demo
 
 # Two pytest workers share the cores with Numba's threads; NUMBA_NUM_THREADS=1 make test is kinder to a busy machine.

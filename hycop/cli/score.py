@@ -234,7 +234,7 @@ def demo_command(
     samples: Annotated[int, typer.Option(help="Number of samples.")] = 64,
     json_file: JsonOption = None,
 ) -> None:
-    """Make a small dataset, run the classical schemes at several lengths, print the table and draw the figure.
+    """Make a small dataset, train a policy, compare it with the classical schemes, print the table, draw the figures.
 
     Example: hycop demo --out demo
     """
@@ -242,6 +242,6 @@ def demo_command(
     with describing("demo") as describe:
         made = demo(folder, samples, describe)
     print_rows(made.rows)
-    out.print(f"a program: {made.program}", highlight=False)
-    out.print(f"dataset {made.dataset}, figure {made.figure}", highlight=False)
+    out.print(f"a program that it wrote: {made.program}", highlight=False)
+    out.print(f"wrote {', '.join(map(str, made.files))}", highlight=False)
     report_json(json_file, {"rows": [row.to_json() for row in made.rows]})

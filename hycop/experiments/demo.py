@@ -1,34 +1,42 @@
-"""The demonstration: data, classical schemes, a table and a picture."""
+"""The demonstration: data, classical schemes, a policy that learns, a table and two pictures."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from hycop.data import Dataset, save
-from hycop.evaluation import Row, evaluate
+from hycop.evaluation import Method, Named, Row, evaluate
 from hycop.execution import run, simplify
 from hycop.experiments.schemes import family
 from hycop.experiments.table import Progress
 from hycop.files import replacing
-from hycop.plots import Point, demo_figure
+from hycop.plots import Figure, Point, demo_figure, timeline_figure
 from hycop.problems import problem
+from hycop.program import Program
+from hycop.query import Query, Setting
 from hycop.splitting import splitting
+from hycop.surrogate import HyCOP
 
 SHOWN = ("Lie", "Strang", "ABABA", "SABA4")
 COPIES = (1, 2, 4)
+TRAINING: Mapping[str, Any] = {"samples": 128, "tries": 2, "patterns": 1, "max_steps": 7}
 
 
 @dataclass(frozen=True)
 class Demo:
     rows: list[Row]
-    dataset: Path
-    figure: Path
+    files: tuple[Path, ...]
     program: str
 
 
 def demo(folder: Path, samples: int, progress: Progress) -> Demo:
-    """Makes a small ADR dataset, runs the classical schemes at several lengths, and draws what came out."""
+    """Makes a small ADR dataset, trains a policy, compares it with the classical schemes at several lengths, and draws
+    what came out."""
     chosen = problem("adr2d")
     dictionary = chosen.dictionary
     done = 0
@@ -36,45 +44,68 @@ def demo(folder: Path, samples: int, progress: Progress) -> Demo:
     def counted(count: int) -> None:
         nonlocal done
         done += count
-        progress(f"truth of {done} of {samples} samples", 0.5 * done / samples)
+        progress(f"truth of {done} of {samples} samples", 0.2 * done / samples)
 
     progress("truth, an independent solver on a 4x finer grid", 0.0)
     data = chosen.sample(samples, "id", seed=0, progress=counted)
-    path = folder / "adr2d.nc"
-    save(data, path)
-    methods = [splitting(name).times(copies) for name in SHOWN for copies in COPIES]
+    save(data, folder / "adr2d.nc")
+    progress("training: its own queries", 0.25)
+    model = HyCOP(dictionary).fit(
+        chosen,
+        seed=0,
+        report=lambda entry: progress(f"training, {entry['stage']}: loss {entry['loss']:.2e}", 0.6),
+        **TRAINING,
+    )
+    model.save(folder / "model", overwrite=True)
+    methods: list[Method] = [splitting(name).times(copies) for name in SHOWN for copies in COPIES]
     methods += [splitting("Strang(outer=reaction)").times(copies) for copies in COPIES]
-    progress(f"{len(methods)} classical schemes", 0.55)
-    rows = evaluate(methods, dictionary, [data], label="spectral")
-    progress("picture", 0.95)
-    figure = folder / "demo.png"
-    program = _draw(data, rows, figure)
-    progress("done", 1.0)
-    return Demo(rows, path, figure, program)
-
-
-def _draw(data: Dataset, rows: list[Row], path: Path) -> str:
-    dictionary = problem(data.problem).dictionary
+    static = model.model.static()
+    learned: list[Method] = [model, *([] if static is None else [Named("static", HyCOP.of(static))])]
+    progress(f"{len(methods) + len(learned)} methods", 0.8)
+    rows = evaluate([*learned, *methods], dictionary, [data], label="spectral")
+    progress("pictures", 0.95)
     one = data.take(slice(1, 2))
+    figures = {"demo.png": _overview(model, one, rows), "programs.png": _across_regimes(model, one)}
+    for name, figure in figures.items():
+        with replacing(folder / name) as temporary:
+            figure.savefig(temporary, dpi=120)
+    progress("done", 1.0)
+    files = (folder / "adr2d.nc", folder / "model", *(folder / name for name in figures))
+    return Demo(rows, files, str(model.programs(one.query)[0]))
+
+
+def _overview(model: HyCOP, one: Dataset, rows: list[Row]) -> Figure:
+    dictionary = model.dictionary
     timelines = {
-        name: simplify(splitting(name).programs(one.query, dictionary), dictionary, one.setting)[0]
-        for name in (*SHOWN, "Strang x4")
+        name: simplify(splitting(name).programs(one.query, dictionary), dictionary, one.setting)[0] for name in SHOWN
     }
-    best = splitting("ABABA")
-    state = run(best.programs(one.query, dictionary), dictionary, one.query)[0, 0]
+    timelines["HyCOP"] = model.programs(one.query)[0]
+    state = run(model.programs(one.query), dictionary, one.query)[0, 0]
     truth = one.truth[0, 0]
     fields = {
         "initial state": one.query.u0[0, 0],
         f"truth at T={float(one.query.time[0]):g}": truth,
-        str(best): state,
-        f"{best} − truth": state - truth,
+        "HyCOP": state,
+        "HyCOP − truth": state - truth,
     }
     errors = [row for row in rows if row.metric == "rel_l2"]
     points = [Point(family(row.method), row.work, row.value, row.std) for row in errors if row.work > 0]
     title = "2D advection–diffusion–reaction: one query, its programs, and what accuracy costs"
-    figure = demo_figure(
-        fields, one.setting.grid.lengths[0].tolist(), timelines, dictionary.names, points, errors[0].limit, title
-    )
-    with replacing(path) as temporary:
-        figure.savefig(temporary, dpi=120)
-    return str(timelines["ABABA"])
+    lengths = one.setting.grid.lengths[0].tolist()
+    return demo_figure(fields, lengths, timelines, dictionary.names, points, errors[0].limit, title)
+
+
+def _across_regimes(model: HyCOP, one: Dataset) -> Figure:
+    """The learned programs for one initial state as Péclet and Damköhler numbers change."""
+    names = ("cx", "cy", "Dx", "Dy", "r")
+    programs: dict[str, Program] = {}
+    for diffusivity in (0.2, 0.1, 0.05):
+        for rate in (0.1, 0.4, 1.0):
+            values = dict(zip(names, (1.0, 1.0, diffusivity, diffusivity, rate), strict=True))
+            programs[f"Pe {1 / diffusivity:.0f}, Da {rate / 2:.2f}"] = _program(model, one.query, values)
+    return timeline_figure(programs, model.dictionary.names)
+
+
+def _program(model: HyCOP, query: Query, params: Mapping[str, float]) -> Program:
+    setting = Setting(query.grid, query.setting.channels, {name: np.array([value]) for name, value in params.items()})
+    return model.programs(Query(query.u0, setting, query.time))[0]
