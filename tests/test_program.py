@@ -82,7 +82,7 @@ class TestData:
         with pytest.raises(InvalidInputError, match="step 'advection': duration is"):
             Step("advection", duration)
         with pytest.raises(InvalidInputError, match=r"duration is .* at step 2 of sample 1"):
-            ProgramBatch(("a",), np.zeros((2, 2)), np.array([[1.0, 1.0], [1.0, duration]]))
+            ProgramBatch(("a",), np.zeros((2, 2), dtype=int), np.array([[1.0, 1.0], [1.0, duration]]))
 
     @properties
     @given(st.lists(programs_of(DICTIONARY), min_size=1, max_size=4))

@@ -16,7 +16,7 @@ distribution, either interval of a parameter is drawn with equal chance. Query t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import ceil
+from math import ceil, prod
 
 from hycop.dictionary import Dictionary
 from hycop.grid import AXES
@@ -104,6 +104,7 @@ INITIAL_1D: Mapping[str, Mapping[str, InitialCondition]] = {
     },
 }
 FINEST = {1: 2048, 2: 128}
+FINE_CELLS = 2**20
 FINEST_WITH_ENDS = {1: 512, 2: 128}  # the finite-volume truth costs the cube of the cells along an axis
 
 
@@ -111,7 +112,9 @@ def _reference(processes: frozenset[str], boundary: tuple[str, ...], shape: tupl
     """At least four times finer than asked, and fine enough for the initial states."""
     closed = set(boundary) == {"periodic"}
     cells = (FINEST if closed else FINEST_WITH_ENDS)[len(shape)]
-    refinement = max(4, ceil(cells / min(shape)))
+    # a thin grid is not refined beyond what a sample may hold
+    room = int((FINE_CELLS / prod(shape)) ** (1 / len(shape)))
+    refinement = max(4, min(ceil(cells / min(shape)), room))
     return FourierReference(processes, refinement) if closed else FiniteVolumeReference(processes, refinement)
 
 
