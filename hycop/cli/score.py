@@ -103,6 +103,12 @@ def _datasets(
         return [chosen.sample(samples, split, each, progress=advance, **options) for each in range(seed, seed + seeds)]
 
 
+def _checked_counts(samples: int | None, seeds: int) -> None:
+    for name, count in (("--samples", samples), ("--seeds", seeds)):
+        if count is not None and count < 1:
+            raise InvalidInputError(f"{name} is {count}: at least 1 is needed")
+
+
 def _learned(model: HyCOP) -> list[Method]:
     static = model.model.static()
     return [model, *([] if static is None else [Named("static", HyCOP.of(static))])]
@@ -151,8 +157,7 @@ def evaluate_command(
     parts = chosen.named_dictionary(dictionary) if model is None or dictionary else model.dictionary
     if json_file is not None:
         checked_output(json_file)
-    if seeds < 1:
-        raise InvalidInputError(f"--seeds is {seeds}: at least 1 is needed")
+    _checked_counts(samples, seeds)
     # what can be refused is refused before anything is computed
     asked = [splitting(each) for each in scheme or () if each != "all"]
     for rule in asked:
@@ -214,11 +219,12 @@ def table_command(
             out.print(f"{entry.name:14} {entry.title}", highlight=False)
         return
     chosen = table(name)
+    _checked_counts(samples, seeds)
     if json_file is not None:
         checked_output(json_file)
     folder = output_folder(figures) if figures is not None else None
     with describing(name) as describe:
-        rows = chosen.build(samples or chosen.samples, seeds, describe)
+        rows = chosen.build(chosen.samples if samples is None else samples, seeds, describe)
     print_rows(rows)
     if folder is not None:
         for stem, figure in chosen.figures(rows).items():
