@@ -179,7 +179,8 @@ def _evaluated(
             rows.append(_row(data, label, str(method), name, value, floor[name], float(work.mean()), seconds))
         if progress is not None:
             progress(1)
-    bottom = f"limit ({LIMIT_SCHEME} x{reached.copies})"
+    moving = reached.change > 0.01 * max(floor.values())
+    bottom = f"limit ({LIMIT_SCHEME} x{reached.copies}{', not converged' if moving else ''})"
     rows += [_row(data, label, bottom, name, floor[name], floor[name], 0, 0) for name in metrics if name != SPLITTING]
     return rows
 

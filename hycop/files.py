@@ -19,6 +19,8 @@ def checked_output(path: str | os.PathLike[str]) -> Path:
     path = Path(path)
     if path.is_dir():
         raise OutputError(f"{path}: is a folder; give the name of a file in it")
+    if path.exists() and not path.is_file():
+        raise OutputError(f"{path}: is not a plain file; give the name of one")
     if not path.parent.is_dir():
         raise OutputError(f"{path}: there is no folder {path.parent}; create it or choose another")
     if not os.access(path.parent, os.W_OK):
@@ -39,7 +41,7 @@ def output_folder(path: str | os.PathLike[str]) -> Path:
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A temporary neighbour to write to, which takes the place of ``path`` at the end, unless anything fails."""
-    path = checked_output(path)
+    path = checked_output(path).resolve()  # a link stays a link, and its target is replaced
     # the suffix stays, because libraries choose the format by it
     temporary = path.with_name(f".{path.stem}.{secrets.token_hex(4)}.tmp{path.suffix}")
     try:

@@ -142,6 +142,20 @@ def transform_work(setting: Setting) -> Array:
     return np.full(setting.batch, len(setting.channels) * cells * max(1.0, log2(cells)))
 
 
+MOST_SUB_STEPS = 1_000_000
+"""Sub-steps that a primitive takes for one duration at most: more is a mistake in the units or the duration."""
+
+
+def sub_steps(wanted: Array) -> Array:
+    """Whole numbers of sub-steps from the least that stability asks for."""
+    most = float(np.max(wanted, initial=0.0))
+    if not most <= MOST_SUB_STEPS:
+        raise InvalidInputError(
+            f"a duration needs {most:.3g} sub-steps, at most {MOST_SUB_STEPS} are taken; make it shorter"
+        )
+    return np.ceil(wanted).astype(np.int64)
+
+
 def update_work(setting: Setting, updates: float | Array) -> Array:
     """Work of a number of sweeps over all channel-cells, per sample."""
     per_sweep = float(len(setting.channels) * setting.grid.cells)

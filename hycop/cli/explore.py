@@ -104,6 +104,8 @@ def program_command(
     for path in (figure, json_file):
         if path is not None:
             checked_output(path)
+    if figure is not None and figure.suffix not in (".png", ".pdf", ".svg"):
+        raise InvalidInputError(f"--figure {figure}: the suffix must be .png, .pdf or .svg")
     if sample < 0:
         raise InvalidInputError(f"--sample is {sample}: it must not be negative")
     one = chosen.sample(sample + 1, split, seed, times=None if time is None else [time]).take(slice(sample, sample + 1))

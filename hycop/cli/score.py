@@ -30,7 +30,7 @@ from hycop.cli.common import (
     report_json,
     shape_of,
 )
-from hycop.data import Dataset, load, save
+from hycop.data import Dataset, checked_dataset_path, load, save
 from hycop.dictionary import Dictionary
 from hycop.errors import InvalidInputError
 from hycop.evaluation import SPLITTING, ByHand, Method, Named, evaluate
@@ -63,7 +63,9 @@ def data(
     Example: hycop data adr2d train.nc --split train --samples 1000 --seed 0
     """
     chosen = problem(name)
-    checked_output(file)
+    checked_dataset_path(file)
+    if json_file is not None:
+        checked_output(json_file)
     with counting(samples, f"truth of {name}") as advance:
         made = chosen.sample(
             samples,
@@ -244,6 +246,8 @@ def demo_command(
 
     Example: hycop demo --out demo
     """
+    if samples < 2:
+        raise InvalidInputError(f"--samples is {samples}: at least 2 are needed")
     folder = output_folder(folder)
     with describing("demo") as describe:
         made = demo(folder, samples, describe)

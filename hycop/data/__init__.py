@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from hycop.data.dataset import Dataset
-from hycop.data.netcdf import load, save
+from hycop.data.netcdf import checked_dataset_path, load, save
 
-__all__ = ["Dataset", "load", "save"]
+__all__ = ["Dataset", "checked_dataset_path", "load", "save"]

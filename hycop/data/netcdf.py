@@ -29,7 +29,7 @@ import numpy as np
 
 from hycop.data.dataset import ATTRIBUTES, NO_SEED, REAL, RESERVED, Dataset
 from hycop.errors import DatasetError, HyCOPError, InvalidInputError, OutputError
-from hycop.files import replacing
+from hycop.files import checked_output, replacing
 from hycop.grid import AXES, Array, Grid
 from hycop.query import Channel, Setting
 
@@ -40,11 +40,16 @@ SCHEMA = 1
 SUFFIXES = (".nc", ".npz")
 
 
+def checked_dataset_path(path: str | os.PathLike[str]) -> Path:
+    """The path, if a dataset can be written there."""
+    if Path(path).suffix.lower() not in SUFFIXES:
+        raise OutputError(f"{path}: unknown suffix '{Path(path).suffix}'; datasets are written as .nc or .npz")
+    return checked_output(path)
+
+
 def save(dataset: Dataset, path: str | os.PathLike[str]) -> None:
     """Write a dataset to an ``.nc`` or ``.npz`` file: whole, or not at all."""
-    path = Path(path)
-    if path.suffix.lower() not in SUFFIXES:
-        raise OutputError(f"{path}: unknown suffix '{path.suffix}'; datasets are written as .nc or .npz")
+    path = checked_dataset_path(path)
     write = _write_npz if path.suffix.lower() == ".npz" else _write_netcdf
     with replacing(path) as temporary:
         write(_to_xarray(dataset), temporary)

@@ -16,6 +16,7 @@ from hycop.primitive import (
     Symbol,
     checked_duration,
     flow_of,
+    sub_steps,
     transform_work,
     transforms_of,
     update_work,
@@ -63,7 +64,7 @@ class SpectralAdvection:
 def _sub_steps(cfl: float, duration: Array, setting: Setting) -> tuple[Array, Array]:
     """Courant numbers c·τ/Δx (batch, axis) of the whole duration, and into how many equal steps it must be cut."""
     courant = setting.per_axis("c") * duration[:, None] / setting.grid.spacing
-    return courant, np.ceil(np.abs(courant).sum(axis=1) / cfl).astype(np.int64)
+    return courant, sub_steps(np.abs(courant).sum(axis=1) / cfl)
 
 
 def _flow(u: Array, duration: Array, setting: Setting, cfl: float, muscl: bool) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 from hycop.errors import InvalidInputError
 from hycop.grid import Array
 from hycop.kernels.reaction import logistic, rk4_logistic
-from hycop.primitive import EXACT, checked_duration, update_work
+from hycop.primitive import EXACT, checked_duration, sub_steps, update_work
 from hycop.primitives.examples import scalar_example
 from hycop.query import Setting
 
@@ -55,7 +55,7 @@ class Rk4Logistic:
             raise InvalidInputError(f"reach is {self.reach}: it must be positive and at most 2.5 for stability")
 
     def _steps(self, duration: Array, setting: Setting) -> Array:
-        return np.ceil(np.abs(setting.param("r") * duration) / self.reach).astype(np.int64)
+        return sub_steps(np.abs(setting.param("r") * duration) / self.reach)
 
     def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
         tau = checked_duration(duration, setting, self.reversible)

@@ -119,8 +119,10 @@ class Problem:
         asks every sample at the same times; otherwise each has one, from the range of the split. The truth is solved
         on a finer grid and restricted to ``shape`` by cell averages; its own error is estimated by doubling that grid.
         """
-        if samples < 1:
-            raise InvalidInputError(f"samples is {samples}: at least 1 is needed")
+        if not isinstance(samples, int | np.integer) or samples < 1:
+            raise InvalidInputError(f"samples is {samples!r}: a whole number, at least 1, is needed")
+        if not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63:
+            raise InvalidInputError(f"seed is {seed!r}: a whole number from 0 to 2^63 - 1 is needed")
         chosen = self.split(split)
         grid = self.grid(shape, boundary)
         shape, walls = grid.shape, grid.boundary
