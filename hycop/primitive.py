@@ -142,7 +142,7 @@ def transform_work(setting: Setting) -> Array:
     return np.full(setting.batch, len(setting.channels) * cells * max(1.0, log2(cells)))
 
 
-MOST_SUB_STEPS = 1_000_000
+MOST_SUB_STEPS = 100_000_000
 """Sub-steps that a primitive takes for one duration at most: more is a mistake in the units or the duration."""
 
 
