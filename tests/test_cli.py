@@ -107,6 +107,8 @@ def test_program(tmp_path: Path) -> None:
     assert sum(step["duration"] for step in content["program"]) == pytest.approx(0.9)
     file = tmp_path / "steps.json"
     file.write_text(json.dumps(content["program"]))
+    both = hycop_command("evaluate", "adr2d", "--program", tmp_path / "p.json", "--samples", "2", "--seeds", "1")
+    assert both.returncode == 0, both.stderr
     again = hycop_command("evaluate", "adr2d", "--program", file, "--samples", "2", "--seeds", "1", "--times", "0.3")
     assert again.returncode == 0, again.stderr
 

@@ -77,7 +77,11 @@ def program_of(text: str) -> Program:
     if not text.endswith(".json"):
         return Program.parse(text)
     try:
-        return Program.from_json(json.loads(Path(text).read_text(encoding="utf-8")))
+        content = json.loads(Path(text).read_text(encoding="utf-8"))
+        # a list of steps, or what 'hycop program --json' writes
+        return Program.from_json(content["program"] if isinstance(content, dict) and "program" in content else content)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"--program {text}: {error}") from None
     except OSError as error:
         raise InvalidInputError(f"--program {text}: cannot be read ({error.strerror})") from None
     except json.JSONDecodeError as error:

@@ -111,6 +111,18 @@ def _checked_counts(samples: int | None, seeds: int) -> None:
             raise InvalidInputError(f"{name} is {count}: at least 1 is needed")
 
 
+def _named_methods(schemes: list[str] | None, program: str | None, parts: Dictionary) -> list[Method]:
+    """The program by hand and the schemes that were asked for by name, if the dictionary can run them."""
+    asked = [splitting(each) for each in schemes or () if each != "all"]
+    for rule in asked:
+        rule.check(parts)
+    if program is None:
+        return [*asked]
+    by_hand = ByHand(program_of(program))
+    ProgramBatch.of([by_hand.program], parts.names)
+    return [by_hand, *asked]
+
+
 def _learned(model: HyCOP) -> list[Method]:
     static = model.model.static()
     return [model, *([] if static is None else [Named("static", HyCOP.of(static))])]
@@ -161,17 +173,12 @@ def evaluate_command(
         checked_output(json_file)
     _checked_counts(samples, seeds)
     # what can be refused is refused before anything is computed
-    asked = [splitting(each) for each in scheme or () if each != "all"]
-    for rule in asked:
-        rule.check(parts)
+    methods = _named_methods(scheme, program, parts)
     if data_file is None:
         parts.check_boundaries(parts.names, chosen.grid(shape_of(shape), boundary_of(boundary)))
     for each in metric or ():
         if each != SPLITTING:
             find_metric(each)
-    by_hand = [] if program is None else [ByHand(program_of(program))]
-    for hand in by_hand:
-        ProgramBatch.of([hand.program], parts.names)
     datasets = _datasets(
         chosen,
         data_file,
@@ -183,9 +190,10 @@ def evaluate_command(
         times=numbers(times, "--times"),
         boundary=boundary_of(boundary),
     )
-    methods: list[Method] = [*by_hand, *asked, *([] if model is None else _learned(model))]
-    if compare and model is not None:
-        methods += _rivals(model, parts, datasets[0])
+    label = dictionary or next(iter(chosen.dictionaries))
+    if model is not None:
+        label = dictionary or model.model.config.dictionary or label
+        methods += [*_learned(model), *(_rivals(model, parts, datasets[0]) if compare else [])]
     if scheme and "all" in scheme:
         methods += portfolio(parts, datasets[0].setting)
     if not methods:
@@ -196,7 +204,7 @@ def evaluate_command(
             parts,
             datasets,
             metrics=metric or ("rel_l2", SPLITTING),
-            label=dictionary or next(iter(chosen.dictionaries)),
+            label=label,
             progress=advance,
         )
     print_rows(rows)
