@@ -16,10 +16,11 @@ from hycop.grid import Array, Grid, restrict
 from hycop.primitive import ALL_CHANNELS, EXACT, Primitive
 from hycop.query import Channel, Setting
 from hycop.references import FiniteVolumeReference, FourierReference, Reference, error_estimate
+from hycop.references.coefficients import Coefficients
 from hycop.references.etdrk4 import Spectrum, phi_functions
 from hycop.references.fourier import cell_averages, interpolate, point_values
 from hycop.references.propagators import exponential, product
-from hycop.references.reference import Coefficients, InitialCondition
+from hycop.references.reference import InitialCondition
 from hycop.references.stencils import axis_rates, prolongation
 
 ALL = frozenset({"advection", "diffusion", "reaction"})

@@ -30,9 +30,21 @@ from hycop.primitives import (
     SpectralDiffusion,
     UpwindAdvection,
 )
-from hycop.problems.definition import InitialCondition, Problem, Split
+from hycop.problems.definition import Problem, Split
 from hycop.problems.draw import Intervals
-from hycop.problems.initial_conditions import Bump, Bumps, FourierSeries, Near, Ring, Sigmoid, Step, Steps, Wave
+from hycop.problems.initial_conditions import (
+    Bump,
+    Bumps,
+    FourierSeries,
+    Near,
+    Profile,
+    Ring,
+    Sigmoid,
+    Step,
+    Steps,
+    Wave,
+    scalar,
+)
 from hycop.query import Channel
 from hycop.references import FiniteVolumeReference, FourierReference, Reference
 
@@ -65,7 +77,7 @@ PARAMETERS_2D: Mapping[str, Mapping[str, Intervals]] = {
         "r": [(0.05, 0.1), (1.0, 2.5)],
     },
 }
-INITIAL_2D: Mapping[str, Mapping[str, InitialCondition]] = {
+INITIAL_2D: Mapping[str, Mapping[str, Profile]] = {
     "id": {
         "gaussian": Bump((0.05, 0.1)),
         "smoothed step": Step((0.02, 0.05)),
@@ -88,7 +100,7 @@ PARAMETERS_1D: Mapping[str, Mapping[str, Intervals]] = {
     "ood": {"c": [(0.1, 0.5), (3.0, 5.0)], "D": [(0.001, 0.01), (0.5, 1.0)]},
 }
 STEP_1D = (0.002, 0.002)  # an eighth of a cell of the 64: a step on any grid that is asked, yet smooth on the truth's
-INITIAL_1D: Mapping[str, Mapping[str, InitialCondition]] = {
+INITIAL_1D: Mapping[str, Mapping[str, Profile]] = {
     "id": {
         "gaussian": Bump((0.03, 0.1)),
         "step": Step(STEP_1D),
@@ -144,7 +156,7 @@ def _problem(name: str, axes: int, processes: tuple[str, ...], train: tuple[floa
             letter = LETTERS[process]
             names = [letter] if process == "reaction" else [letter + axis for axis in AXES[:axes]]
             ranges |= dict.fromkeys(names, parameters[kind][letter])
-        return Split(ranges, initial[kind], time)
+        return Split(ranges, {family: scalar(profile) for family, profile in initial[kind].items()}, time)
 
     left = ["u_t"] + [TERMS[process] for process in processes if process == "advection"]
     right = [TERMS[process] for process in processes if process != "advection"]

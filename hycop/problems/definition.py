@@ -16,8 +16,9 @@ from hycop.query import Channel, Setting
 from hycop.references import Reference, error_estimate
 from hycop.version import __version__
 
-InitialCondition = Callable[[Draw, tuple[Array, ...]], Array]
-"""(draw, box coordinates in [0, 1] per axis, each (batch, …)) → one field (batch, *grid) of point values."""
+InitialCondition = Callable[[Draw, Setting], Array]
+"""A family of initial states: point values (batch, channel, *grid) of the state at the cell centres of the setting's
+grid, whichever that is."""
 
 Progress = Callable[[int], None]
 """Told how many more samples are done."""
@@ -34,11 +35,15 @@ BLOCK_BYTES = 32 * 2**20
 
 @dataclass(frozen=True)
 class Split:
-    """A distribution of queries: intervals for each parameter, families of initial states, and the query times."""
+    """A distribution of queries: intervals for each parameter, families of initial states, and the query times.
+
+    ``lengths`` are intervals for the length of each axis, where boxes differ from sample to sample.
+    """
 
     params: Mapping[str, Intervals]
     initial: Mapping[str, InitialCondition]
     time: tuple[float, float]
+    lengths: tuple[Intervals, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -176,19 +181,17 @@ class Problem:
             at = np.tile(times, (count, 1))
         families = tuple(split.initial.values())
         family = draw.integer(0, len(families) - 1)
-        setting = Setting(Grid.box(shape, self.lengths, boundary, count), self.channels, params)
+        grid = Grid.box(shape, self.lengths, boundary, count)
+        if split.lengths is not None:
+            grid = Grid(shape, np.stack([draw.among(intervals) for intervals in split.lengths], axis=1), boundary)
+        setting = Setting(grid, self.channels, params)
 
         def initial(grid: Grid) -> Array:
-            out = np.empty((count, 1, *grid.shape))
+            out = np.empty((count, len(self.channels), *grid.shape))
             for index, condition in enumerate(families):
                 members = np.flatnonzero(family == index)
                 if members.size:
-                    part = grid.take(members)
-                    box = tuple(
-                        centre / part.lengths[:, axis].reshape((-1,) + (1,) * part.axes)
-                        for axis, centre in enumerate(part.centres())
-                    )
-                    out[members, 0] = condition(draw.take(members), box)
+                    out[members] = condition(draw.take(members), setting.with_grid(grid).take(members))
             return out
 
         return setting, at, initial

@@ -1,16 +1,34 @@
-"""Families of scalar initial states on a periodic box, as smooth functions of box coordinates s ∈ [0, 1].
+"""Profiles: families of scalar fields on a periodic box, as smooth functions of box coordinates s ∈ [0, 1].
 
-All are periodic and smooth as functions, whatever the grid; those in [0, 1] stay there.
+All are periodic and smooth as functions, whatever the grid; those in [0, 1] stay there. ``scalar`` makes the initial
+state of a scalar equation of one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from hycop.grid import Array
+from hycop.grid import Array, Grid
 from hycop.problems.draw import Draw
+from hycop.query import Setting
 
 Box = tuple[Array, ...]
+Profile = Callable[[Draw, Box], Array]
+"""(draw, box coordinates in [0, 1] per axis, each (batch, …)) → a field (batch, *grid) of point values."""
+
+
+def box_of(grid: Grid) -> Box:
+    """Box coordinates of the cell centres, each (batch, 1, …, n, …, 1)."""
+    return tuple(
+        centre / grid.lengths[:, axis].reshape((-1,) + (1,) * grid.axes) for axis, centre in enumerate(grid.centres())
+    )
+
+
+def scalar(profile: Profile) -> Callable[[Draw, Setting], Array]:
+    """The initial condition of a scalar equation: its only channel has the given profile."""
+    return lambda draw, setting: profile(draw, box_of(setting.grid))[:, None]
 
 
 def _over(values: Array, box: Box) -> Array:

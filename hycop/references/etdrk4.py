@@ -9,7 +9,8 @@ import numpy as np
 from scipy import fft
 
 from hycop.grid import Array, Grid
-from hycop.references.reference import Coefficients, samplewise
+from hycop.references.coefficients import Coefficients
+from hycop.references.reference import samplewise
 
 TAYLOR_TERMS = 18
 

@@ -9,18 +9,9 @@ import numpy as np
 from hycop.errors import InvalidInputError
 from hycop.grid import BOUNDARIES, Array, Grid
 from hycop.query import Setting
+from hycop.references.coefficients import Coefficients, ScalarReference, checked_stiffness, reaction_rate
 from hycop.references.propagators import applied, exponential, linear_flow, product
-from hycop.references.reference import (
-    Coefficients,
-    InitialCondition,
-    RefinedReference,
-    blocks_of,
-    checked_stiffness,
-    reaction_rate,
-    relative_size,
-    run_blocks,
-    samplewise,
-)
+from hycop.references.reference import InitialCondition, blocks_of, relative_size, run_blocks, samplewise
 from hycop.references.stencils import (
     averages_of_points,
     axis_rates,
@@ -37,7 +28,7 @@ PERSISTENT = 1.6
 
 
 @dataclass(frozen=True)
-class FiniteVolumeReference(RefinedReference):
+class FiniteVolumeReference(ScalarReference):
     """u_t + Σ c_i ∂_i u = Σ D_i ∂_ii u + r u (1 − u), or the part of it that ``processes`` names, in cell averages.
 
     Method of lines, unsplit, on a grid ``refinement`` times finer than the query grid, for periodic, wall and outflow
@@ -103,7 +94,8 @@ class FiniteVolumeReference(RefinedReference):
         flows: Array = np.maximum(1.0, 4.0 * levels * steps)
         return per_flow * flows
 
-    def advance(self, state: Array, duration: Array, grid: Grid, coefficients: Coefficients, out: Array) -> None:
+    def advance(self, state: Array, duration: Array, setting_fine: Setting, out: Array) -> None:
+        grid, coefficients = setting_fine.grid, Coefficients.of(setting_fine, self.processes)
         levels, steps = self._schedule(state, duration, grid, coefficients)
 
         def advance(block: Array) -> None:

@@ -12,23 +12,16 @@ from hycop.errors import InvalidInputError
 from hycop.grid import AXES, Array, Grid
 from hycop.primitive import EXACT
 from hycop.query import Setting
+from hycop.references.coefficients import Coefficients, ScalarReference, checked_stiffness, reaction_rate
 from hycop.references.etdrk4 import Spectrum, along_axis, mode_numbers
-from hycop.references.reference import (
-    Coefficients,
-    RefinedReference,
-    blocks_of,
-    checked_stiffness,
-    reaction_rate,
-    relative_size,
-    run_blocks,
-)
+from hycop.references.reference import blocks_of, relative_size, run_blocks
 
 BLOCK_VALUES = 2**15
 """Values of a state advanced together: their spectra and weights fit the cache of a core."""
 
 
 @dataclass(frozen=True)
-class FourierReference(RefinedReference):
+class FourierReference(ScalarReference):
     """u_t + Σ c_i ∂_i u = Σ D_i ∂_ii u + r u (1 − u) on a periodic box, or the part of it that ``processes`` names.
 
     Pseudo-spectral and unsplit on a grid ``refinement`` times finer than the query grid. Constant advection is a
@@ -87,7 +80,8 @@ class FourierReference(RefinedReference):
         pairs: Array = 2.0 + 4.0 * np.count_nonzero(sizes, axis=1)
         return per_pair * pairs
 
-    def advance(self, state: Array, duration: Array, grid: Grid, coefficients: Coefficients, out: Array) -> None:
+    def advance(self, state: Array, duration: Array, setting_fine: Setting, out: Array) -> None:
+        grid, coefficients = setting_fine.grid, Coefficients.of(setting_fine, self.processes)
         sizes = self._step_sizes(state, duration, grid, coefficients)
         counts = np.count_nonzero(sizes, axis=1)
 

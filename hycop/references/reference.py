@@ -1,4 +1,4 @@
-"""What every reference solver of advection–diffusion–reaction offers, and how far it may be trusted."""
+"""What every reference solver offers, and how far it may be trusted."""
 
 from __future__ import annotations
 
@@ -8,22 +8,17 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields
 from math import prod
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
 from hycop.errors import InvalidInputError, NonFiniteStateError, UnknownNameError
 from hycop.grid import Array, Grid, restrict
-from hycop.primitive import ALL_CHANNELS, Primitive
+from hycop.primitive import Primitive
 from hycop.query import Setting, checked_state
-
-PROCESSES: frozenset[str] = frozenset({"advection", "diffusion", "reaction"})
 
 CHUNK_VALUES = 2**21
 """Values of the fine solution held at a time while it is averaged."""
-
-MOST_TIMES = 5000.0
-"""Largest product of a rate and a duration, some 1e5 steps."""
 
 ESTIMATE_SAMPLES = 32
 """How many samples ``error_estimate`` solves a second time."""
@@ -80,16 +75,18 @@ class Reference(Primitive, Protocol):
 class RefinedReference(ABC):
     """What the references have in common: they solve on a finer grid, interval by interval, and average the result.
 
-    Results of a sample do not depend on the batch it is in or on the number of ``workers`` (threads, all cores by
-    default).
+    ``processes`` are those of the equation that it solves, all of ``known`` or a part of them. Results of
+    a sample do not depend on the batch it is in or on the number of ``workers`` (threads, all cores by default).
     """
 
     processes: frozenset[str]
     refinement: int = 4
     workers: int | None = field(default=None, repr=False, compare=False, kw_only=True)
 
+    known: ClassVar[frozenset[str]]
+
     def __post_init__(self) -> None:
-        object.__setattr__(self, "processes", checked_processes(self.processes))
+        object.__setattr__(self, "processes", checked_processes(self.processes, self.known))
         if self.refinement < 1:
             raise InvalidInputError(f"refinement is {self.refinement}: it must be at least 1")
 
@@ -111,7 +108,7 @@ class RefinedReference(ABC):
         """A fine state with the given cell averages on the query grid."""
 
     @abstractmethod
-    def advance(self, state: Array, duration: Array, grid: Grid, coefficients: Coefficients, out: Array) -> None:
+    def advance(self, state: Array, duration: Array, setting_fine: Setting, out: Array) -> None:
         """Writes the fine state after a duration per sample to ``out``, unchanged to the last bit if that is zero."""
 
     @property
@@ -119,12 +116,13 @@ class RefinedReference(ABC):
         return self.processes
 
     @property
-    def reacting(self) -> bool:
-        return "reaction" in self.processes
+    @abstractmethod
+    def conserves(self) -> frozenset[str]: ...
 
     @property
-    def conserves(self) -> frozenset[str]:
-        return frozenset() if self.reacting else ALL_CHANNELS
+    def exact_in_time(self) -> bool:
+        """Whether a duration costs no error, so that every time is reached from the start and no rounding adds up."""
+        return False
 
     @property
     def reversible(self) -> bool:
@@ -137,15 +135,13 @@ class RefinedReference(ABC):
         """Fine states (batch, time, channel, *fine_grid) at non-decreasing ``times``, from the one at time 0."""
         self.checked_setting(setting_fine)
         state = checked_state(fine, setting_fine, "fine state").astype(np.float64, copy=False)
-        coefficients = Coefficients.of(setting_fine, self.processes)
         at = checked_times(times, setting_fine)
         out = np.empty((state.shape[0], at.shape[1], *state.shape[1:]))
         since = np.zeros(state.shape[0])
         for index in range(at.shape[1]):
-            self.advance(state, at[:, index] - since, setting_fine.grid, coefficients, out[:, index])
+            self.advance(state, at[:, index] - since, setting_fine, out[:, index])
             checked_finite(out[:, index])
-            # A linear flow is exact over any time: from the start, so that no rounding adds up.
-            if self.reacting:
+            if not self.exact_in_time:
                 state, since = out[:, index], at[:, index]
         return out
 
@@ -202,37 +198,13 @@ def error_estimate(reference: Reference, initial: InitialCondition, setting: Set
     return float(np.mean(change / np.where(size > 0, size, 1.0)))
 
 
-@dataclass(frozen=True, eq=False)
-class Coefficients:
-    """c, D (batch, axis) and r (batch,) of u_t + Σ c_i ∂_i u = Σ D_i ∂_ii u + r u (1 − u); zero if not asked for."""
-
-    velocity: Array
-    diffusivity: Array
-    rate: Array
-
-    @classmethod
-    def of(cls, setting: Setting, processes: frozenset[str]) -> Coefficients:
-        absent = np.zeros((setting.batch, setting.grid.axes))
-        velocity = setting.per_axis("c") if "advection" in processes else absent
-        diffusivity = setting.per_axis("D") if "diffusion" in processes else absent
-        rate = setting.param("r") if "reaction" in processes else absent[:, 0]
-        negative = (diffusivity < 0).any(axis=1)
-        if negative.any():
-            sample = int(np.flatnonzero(negative)[0])
-            raise InvalidInputError(f"diffusivity D of sample {sample} is negative: the equation is ill-posed")
-        return cls(velocity, diffusivity, rate)
-
-    def take(self, samples: Array | slice) -> Coefficients:
-        return Coefficients(self.velocity[samples], self.diffusivity[samples], self.rate[samples])
-
-
-def checked_processes(processes: Iterable[str]) -> frozenset[str]:
-    """The processes a reference advances, at least one of advection, diffusion and reaction."""
+def checked_processes(processes: Iterable[str], known: frozenset[str]) -> frozenset[str]:
+    """The processes a reference advances, at least one of those it knows."""
     names = frozenset(processes)
-    for name in sorted(names - PROCESSES):
-        raise UnknownNameError("process", name, PROCESSES)
+    for name in sorted(names - known):
+        raise UnknownNameError("process", name, known)
     if not names:
-        raise InvalidInputError("processes: at least one of advection, diffusion and reaction is needed")
+        raise InvalidInputError(f"processes: at least one of {', '.join(sorted(known))} is needed")
     return names
 
 
@@ -250,32 +222,12 @@ def checked_times(times: object, setting: Setting) -> Array:
 
 
 def checked_finite(states: Array) -> Array:
-    """The states, unless one of them left the finite numbers: u < 0 does under u (1 − u)."""
+    """The states, unless one of them left the finite numbers."""
     finite = np.isfinite(states.reshape(states.shape[0], -1)).all(axis=1)
     if not finite.all():
         sample = int(np.flatnonzero(~finite)[0])
         raise NonFiniteStateError(f"reference: the solution of sample {sample} blows up before the time asked for")
     return states
-
-
-def reaction_rate(u: Array, rate: Array) -> Array:
-    """|r|·max(1, max|1 − 2u|) per sample: the fastest rate at which the reaction changes u or a difference of two u."""
-    axes = tuple(range(1, u.ndim))
-    slope = np.maximum(np.abs(1.0 - 2.0 * u.min(axis=axes)), np.abs(1.0 - 2.0 * u.max(axis=axes)))
-    fastest: Array = np.abs(rate) * np.maximum(1.0, slope)
-    return fastest
-
-
-def checked_stiffness(rate: Array, duration: Array) -> Array:
-    """The fastest rates (batch,), unless one is so fast that the steps it needs would never end."""
-    times = rate * duration
-    worst = int(np.argmax(times)) if times.size else 0
-    if times.size and times[worst] > MOST_TIMES:
-        raise InvalidInputError(
-            f"reference: the fastest rate of sample {worst} times the duration is {times[worst]:.1e}, more than "
-            f"{MOST_TIMES:g}: u is far outside [0, 1], or a layer at a wall is too thin"
-        )
-    return rate
 
 
 def relative_size(change: Array, u: Array) -> Array:
