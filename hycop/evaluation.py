@@ -12,7 +12,7 @@ import numpy as np
 from hycop.data import Dataset
 from hycop.dictionary import Dictionary
 from hycop.errors import InvalidInputError
-from hycop.execution import Outcome, measure, run
+from hycop.execution import Outcome, measure
 from hycop.grid import Array
 from hycop.metrics import metric, rel_l2
 from hycop.program import Program, ProgramBatch
@@ -37,11 +37,11 @@ class Answering(Protocol):
     def measure(self, query: Query, dictionary: Dictionary) -> Outcome: ...
 
 
-def answered(method: Method, query: Query, dictionary: Dictionary) -> Outcome:
+def answered(method: Method, query: Query, dictionary: Dictionary, refinement: int = 1) -> Outcome:
     """States and work of a method's programs."""
     if isinstance(method, Answering):
         return method.measure(query, dictionary)
-    return measure(method.programs(query, dictionary), dictionary, query)
+    return measure(method.programs(query, dictionary), dictionary, query, refinement=refinement, strict=False)
 
 
 @dataclass(frozen=True)
@@ -112,17 +112,25 @@ class Limit(NamedTuple):
     change: float
 
 
-def limit(dictionary: Dictionary, query: Query, tolerance: float = 1e-7, most: int = 64) -> Limit:
-    """What the dictionary converges to on the query's grid: SABA4 cut into 4, 8, 16, … until the mean relative change
-    of the states is below ``tolerance`` (or ``most`` copies are reached). A program may still beat it by luck of
-    cancelling biases."""
+def limit(
+    dictionary: Dictionary, query: Query, truth: Array | None = None, *, most: int = 64, refinement: int = 1
+) -> Limit:
+    """What the dictionary converges to on the query's grid (or one ``refinement`` times finer): SABA4 cut into 4, 8,
+    16, … until the mean relative change of the states is below 1e-7, or half a per cent of the error against the
+    ``truth`` (or ``most`` copies are reached). A program may still beat it by luck of cancelling biases."""
     scheme = splitting(LIMIT_SCHEME)
-    copies = 4
-    states = run(scheme.times(copies).programs(query, dictionary), dictionary, query)
-    change = np.inf
+
+    def states_of(copies: int) -> Array:
+        programs = scheme.times(copies).programs(query, dictionary)
+        return measure(programs, dictionary, query, refinement=refinement, strict=False).states
+
+    copies, change, tolerance = 4, np.inf, 1e-7
+    states = states_of(copies)
+    if truth is not None:
+        tolerance = max(tolerance, 0.005 * float(rel_l2(states, truth, query.setting).mean()))
     while change > tolerance and copies < most:
         copies *= 2
-        finer = run(scheme.times(copies).programs(query, dictionary), dictionary, query)
+        finer = states_of(copies)
         change = float(rel_l2(states, finer, query.setting).mean())
         states = finer
     return Limit(states, copies, change)
@@ -141,11 +149,13 @@ def evaluate(
     *,
     metrics: Sequence[str] = ("rel_l2", SPLITTING),
     label: str = "",
+    refinement: int = 1,
     progress: Callable[[int], None] | None = None,
 ) -> list[Row]:
     """One row per method and metric: mean over samples, then mean and spread over datasets, one per seed.
 
-    The last rows are the dictionary's limit. ``label`` is the dictionary's name in the rows.
+    The last rows are the dictionary's limit. ``label`` is the dictionary's name in the rows. Schemes and the limit run
+    on a grid ``refinement`` times finer than the data's; a trained model knows its own.
     """
     if not datasets:
         raise InvalidInputError("evaluate needs at least one dataset")
@@ -154,8 +164,8 @@ def evaluate(
             metric(name)
     few = datasets[0].query.take(slice(0, 2))
     for method in methods:  # compilation and caches are not part of a method's seconds
-        answered(method, few, dictionary)
-    return merged([_evaluated(methods, dictionary, data, metrics, label, progress) for data in datasets])
+        answered(method, few, dictionary, refinement)
+    return merged([_evaluated(methods, dictionary, data, metrics, label, refinement, progress) for data in datasets])
 
 
 def _evaluated(
@@ -164,15 +174,16 @@ def _evaluated(
     data: Dataset,
     metrics: Sequence[str],
     label: str,
+    refinement: int,
     progress: Callable[[int], None] | None,
 ) -> list[Row]:
     query, truth = data.query, data.truth
-    reached = limit(dictionary, query)
+    reached = limit(dictionary, query, truth, refinement=refinement)
     floor = {name: _error(name, reached.states, truth, reached.states, query) for name in metrics}
     rows: list[Row] = []
     for method in methods:
         start = perf_counter()
-        states, work = answered(method, query, dictionary)
+        states, work = answered(method, query, dictionary, refinement)
         seconds = (perf_counter() - start) / query.batch
         for name in metrics:
             value = _error(name, states, truth, reached.states, query)

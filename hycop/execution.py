@@ -10,7 +10,7 @@ import numpy as np
 
 from hycop.dictionary import Dictionary
 from hycop.errors import IncompatibleError, InvalidInputError, NonFiniteStateError
-from hycop.grid import Array
+from hycop.grid import Array, prolong, restrict
 from hycop.primitive import Primitive, Symbol, is_reversible, transform_work
 from hycop.program import EMPTY, Program, ProgramBatch
 from hycop.query import Query, Setting
@@ -246,23 +246,57 @@ def _raise_non_finite(programs: ProgramBatch, dictionary: Dictionary, query: Que
     )
 
 
-def run(programs: ProgramBatch | Program, dictionary: Dictionary, query: Query, *, memory: int = MEMORY) -> Array:
+def _refined(query: Query, factor: int) -> Query:
+    """The query on a grid ``factor`` times finer, its initial state reconstructed once."""
+    grid, channels = query.grid, query.setting.channels
+    signs = np.array([[-1.0 if channel.normal == axis else 1.0 for axis in range(grid.axes)] for channel in channels])
+    fine = prolong(query.u0, grid.boundary, factor, signs)
+    return Query(fine, query.setting.with_grid(grid.refined(factor)), query.time)
+
+
+def run(
+    programs: ProgramBatch | Program,
+    dictionary: Dictionary,
+    query: Query,
+    *,
+    refinement: int = 1,
+    memory: int = MEMORY,
+) -> Array:
     """The states (batch, channel, *grid) at the end of each query's program (or of one program for all of them).
 
-    Samples whose next step is of the same kind take it together. ``memory`` caps what is worked on at a time, in
-    bytes: a larger batch is run in parts, with the same result to the bit.
+    Samples whose next step is of the same kind take it together. With a ``refinement`` the whole program runs on a grid
+    that many times finer: the initial state is reconstructed once, the result restricted once. ``memory`` caps what is
+    worked on at a time, in bytes: a larger batch is run in parts, with the same result to the bit.
     """
+    if refinement > 1:
+        return measure(programs, dictionary, query, refinement=refinement, memory=memory).states
     return _execute(_checked(programs, dictionary, query), dictionary, query, memory, metered=False).states
 
 
 def measure(
-    programs: ProgramBatch | Program, dictionary: Dictionary, query: Query, *, memory: int = MEMORY, strict: bool = True
+    programs: ProgramBatch | Program,
+    dictionary: Dictionary,
+    query: Query,
+    *,
+    refinement: int = 1,
+    memory: int = MEMORY,
+    strict: bool = True,
 ) -> Outcome:
     """As ``run``, together with the work of each program: 1 is one update of one channel in one cell.
 
     Unless ``strict``, a sample that leaves the finite numbers does not raise: its state says so.
     """
-    return _execute(_checked(programs, dictionary, query), dictionary, query, memory, metered=True, strict=strict)
+    programs = _checked(programs, dictionary, query)
+    if refinement == 1:
+        return _execute(programs, dictionary, query, memory, metered=True, strict=strict)
+    states, work = np.empty_like(query.u0), np.empty(query.batch)
+    part = max(1, int(memory // (_COPIES * query.u0[:1].nbytes * refinement**query.grid.axes)))
+    for start in range(0, query.batch, part):
+        chosen = slice(start, start + part)
+        fine = _refined(query.take(chosen), refinement)
+        done = _execute(programs.take(chosen), dictionary, fine, memory, metered=True, strict=strict)
+        states[chosen], work[chosen] = restrict(done.states, query.grid.shape), done.work
+    return Outcome(states, work)
 
 
 def trace(programs: ProgramBatch | Program, dictionary: Dictionary, query: Query) -> Trace:

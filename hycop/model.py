@@ -10,7 +10,7 @@ import numpy as np
 from hycop.dictionary import Dictionary
 from hycop.execution import Outcome, measure
 from hycop.features import FeatureMap, FeatureRange, clock
-from hycop.grid import Array, prolong, restrict
+from hycop.grid import Array
 from hycop.policy import Policy, SlotPolicy
 from hycop.program import EMPTY, ProgramBatch
 from hycop.query import Channel, Query
@@ -85,20 +85,7 @@ class Model:
     def measure(self, query: Query, dictionary: Dictionary | None = None) -> Outcome:
         """The states at the query times, and the work they took."""
         dictionary = self.dictionary if dictionary is None else dictionary
-        programs = self.programs(query, dictionary)
-        if self.refinement == 1:
-            return measure(programs, dictionary, query)
-        grid = query.grid
-        signs = np.array(
-            [
-                [-1.0 if channel.normal == axis else 1.0 for axis in range(grid.axes)]
-                for channel in query.setting.channels
-            ]
-        )
-        fine = prolong(query.u0, grid.boundary, self.refinement, signs)
-        finer = Query(fine, query.setting.with_grid(grid.refined(self.refinement)), query.time)
-        states, work = measure(programs, dictionary, finer)
-        return Outcome(restrict(states, grid.shape), work)
+        return measure(self.programs(query, dictionary), dictionary, query, refinement=self.refinement)
 
 
 def _chosen(first: Array, a: ProgramBatch, b: ProgramBatch) -> ProgramBatch:

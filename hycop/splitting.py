@@ -164,7 +164,8 @@ SCHEMES: Mapping[str, Scheme] = _schemes()
 """The named schemes; SABA of any other number of stages and scheme×m come from ``splitting``."""
 
 _SPELLING = re.compile(
-    r"^(?P<base>[a-z]+\d*)(?:\s*[x×*]\s*(?P<copies>\d+))?(?:\s*\(\s*outer\s*=\s*(?P<outer>.+?)\s*\))?$"
+    r"^(?P<base>[a-z]+?\d*)(?:\s*[x×*]\s*(?P<copies>\d+))?(?:\s*\(\s*outer\s*=\s*(?P<outer>.+?)\s*\))?"
+    r"(?:\s*[x×*]\s*(?P<copies_last>\d+))?$"
 )
 
 
@@ -192,8 +193,9 @@ def splitting(name: str) -> Scheme:
             [scheme.name for scheme in SCHEMES.values()],
             "(also SABAn, 'NAME xM', 'NAME(outer=PRIMITIVE)')",
         )
-    if match["copies"]:
-        scheme = scheme.times(int(match["copies"]))
+    copies = match["copies"] or match["copies_last"]
+    if copies:
+        scheme = scheme.times(int(copies))
     return scheme.with_outer(match["outer"]) if match["outer"] else scheme
 
 

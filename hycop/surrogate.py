@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,8 +23,8 @@ from hycop.problems import PROBLEMS, Problem
 from hycop.program import Program, ProgramBatch
 from hycop.query import Query, Setting
 from hycop.storage import load_model, save_model
-from hycop.training import Task, TrainingConfig, configured, train
-from hycop.training.recipe import Report
+from hycop.training import Report, Task, TrainingConfig, configured, train
+from hycop.training.front import work_levels
 
 FEWEST_HELD_OUT = 32
 """Held-out queries that a dataset of one's own must leave for the gate."""
@@ -49,9 +50,8 @@ class HyCOP:
     HyCOP(advection, diffusion; not fitted)
     """
 
-    def __init__(self, dictionary: Dictionary, *, refinement: int = 1) -> None:
+    def __init__(self, dictionary: Dictionary) -> None:
         self.dictionary = dictionary
-        self.refinement = refinement
         self._model: Model | None = None
 
     def __repr__(self) -> str:
@@ -60,7 +60,7 @@ class HyCOP:
 
     @classmethod
     def of(cls, model: Model) -> HyCOP:
-        surrogate = cls(model.dictionary, refinement=model.refinement)
+        surrogate = cls(model.dictionary)
         surrogate._model = model
         return surrogate
 
@@ -88,33 +88,40 @@ class HyCOP:
         where = None if folder is None else Path(folder)
         task, named = _task(source, self.dictionary, config, seed, where if resume else None)
         if where is not None:
-            output_folder(where)
-            for name, data in (("train", task.train), ("held_out", task.held_out)):
-                if not (where / f"{name}.nc").exists():
-                    save(data, where / f"{name}.nc")
-        done = train(task, config, seed, folder=where, resume=resume, force=force, executor=executor, report=report)
-        setting = task.train.setting
-        query = task.train.query
-        self._model = Model(
-            problem=named,
-            processes=task.processes,
-            channels=setting.channels,
-            lengths=tuple(setting.grid.lengths[0].tolist()),
-            boundary=setting.grid.boundary,
-            dictionary=self.dictionary,
-            policy=done.policy,
-            theta=done.theta,
-            view=done.view,
-            longest=tuple(clock(query).max(axis=0).tolist()),
-            gate=done.gate,
-            config=config,
-            seed=seed,
-            data_hash=done.data_hash,
-            metrics={"train_loss": done.loss, "held_out_error": done.gate.learned_error},
-            refinement=self.refinement,
-            static_theta=done.static_theta,
+            _keep(task, where)
+        self._model = _learned(
+            task, named, config, seed, folder=where, resume=resume, force=force, executor=executor, report=report
         )
         return self
+
+    def front(
+        self,
+        source: Problem | Dataset,
+        *,
+        points: int = 6,
+        preset: str = "quick",
+        seed: int = 0,
+        folder: str | Path | None = None,
+        resume: bool = False,
+        force: bool = False,
+        executor: Executor | None = None,
+        report: Report = lambda entry: None,
+        **settings: object,
+    ) -> list[HyCOP]:
+        """What accuracy costs: models for at most ``points`` amounts of work, from the least that covers every process
+        to the most that ``max_steps`` (and ``max_work``) allow. With a folder each has one of its own there."""
+        config = configured(preset, settings)
+        where = None if folder is None else Path(folder)
+        task, named = _task(source, self.dictionary, config, seed, where if resume else None)
+        if where is not None:
+            _keep(task, where)
+        models = []
+        for index, most in enumerate(work_levels(task, config, points)):
+            part = None if where is None else output_folder(where / f"point{index}")
+            level = config.model_copy(update={"max_work": most})
+            options = {"folder": part, "resume": resume, "force": force, "executor": executor, "report": report}
+            models.append(HyCOP.of(_learned(task, named, level, seed, **options)))
+        return models
 
     def query(
         self,
@@ -203,6 +210,38 @@ class HyCOP:
         return "HyCOP"
 
 
+def _keep(task: Task, folder: Path) -> None:
+    """Writes the queries of a run to its folder, so that a resumed run does not solve them again."""
+    output_folder(folder)
+    for name, data in (("train", task.train), ("held_out", task.held_out)):
+        if not (folder / f"{name}.nc").exists():
+            save(data, folder / f"{name}.nc")
+
+
+def _learned(task: Task, problem: str, config: TrainingConfig, seed: int, **options: Any) -> Model:
+    done = train(task, config, seed, **options)
+    setting, query = task.train.setting, task.train.query
+    return Model(
+        problem=problem,
+        processes=task.processes,
+        channels=setting.channels,
+        lengths=tuple(setting.grid.lengths[0].tolist()),
+        boundary=setting.grid.boundary,
+        dictionary=task.dictionary,
+        policy=done.policy,
+        theta=done.theta,
+        view=done.view,
+        longest=tuple(clock(query).max(axis=0).tolist()),
+        gate=done.gate,
+        config=config,
+        seed=seed,
+        data_hash=done.data_hash,
+        metrics={"train_loss": done.loss, "held_out_error": done.gate.learned_error},
+        refinement=task.refinement,
+        static_theta=done.static_theta,
+    )
+
+
 def _task(
     source: Problem | Dataset, dictionary: Dictionary, config: TrainingConfig, seed: int, kept: Path | None
 ) -> tuple[Task, str]:
@@ -229,6 +268,7 @@ def _task(
         held_out,
         FeatureMap(tuple(chosen)),
         FeatureMap(gains if config.budget == "gain" else ()),
+        config.refinement or (known.refinement if known is not None else 1),
     )
     return task, learn.problem
 

@@ -87,7 +87,7 @@ def test_refinement_runs_on_a_finer_grid(model: hycop.HyCOP) -> None:
     data = PROBLEM.sample(6, "id", seed=2)
     upwind = PROBLEM.dictionaries["upwind"]
     plain = hycop.HyCOP(upwind).fit(PROBLEM, seed=0, **{**SMALL, "budget": "consistent"})
-    refined = hycop.HyCOP(upwind, refinement=4).fit(PROBLEM, seed=0, **{**SMALL, "budget": "consistent"})
+    refined = hycop.HyCOP(upwind).fit(PROBLEM, seed=0, refinement=4, **{**SMALL, "budget": "consistent"})
     errors = [rel_l2(ask(each, data, [0.5])[:, 0], data.truth, data.query.setting).mean() for each in (plain, refined)]
     assert errors[1] < 0.5 * errors[0]
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from time import perf_counter
 from typing import Annotated
 
 import typer
@@ -18,6 +19,8 @@ from hycop.errors import InvalidInputError
 from hycop.evaluation import Row
 from hycop.files import provenance, write_json
 from hycop.program import Program
+from hycop.training import Progress as Standing
+from hycop.training import Report
 
 app = typer.Typer(
     name="hycop",
@@ -108,6 +111,26 @@ def describing(label: str) -> Iterator[Describe]:
     with Progress(*columns, console=err, transient=True) as bar:
         task = bar.add_task(label, total=1.0)
         yield lambda text, share: bar.update(task, description=text, completed=share)
+
+
+@contextmanager
+def training(label: str) -> Iterator[Report]:
+    """A live view of a run: its stage, its best loss beside the best classical scheme's, programs per second."""
+    start = perf_counter()
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=err, transient=True) as bar:
+        task = bar.add_task(label, total=1.0)
+
+        def report(entry: Standing) -> None:
+            rate = entry.evaluations / max(perf_counter() - start, 1e-9)
+            bar.update(
+                task,
+                completed=entry.share,
+                description=f"{entry.stage} {entry.step}/{entry.of}  best {entry.best:.2e}  "
+                f"{entry.classical} {entry.classical_loss:.2e}  {rate:,.0f} programs/s",
+            )
+
+        yield report
 
 
 def report_json(path: Path | None, content: dict[str, object]) -> None:

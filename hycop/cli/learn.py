@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 import warnings
+from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -16,19 +19,21 @@ from hycop.cli.common import (
     SeedOption,
     app,
     boundary_of,
-    describing,
     err,
     numbers,
     out,
     report_json,
+    training,
 )
 from hycop.data import Dataset, load, save
 from hycop.errors import InvalidInputError
 from hycop.executors import executor as find_executor
-from hycop.files import checked_output
+from hycop.files import checked_output, replacing
+from hycop.plots import Point, error_figure
 from hycop.problems import Problem, problem
 from hycop.surrogate import HyCOP, UntrustedWarning
-from hycop.training import configured
+from hycop.training import Gate, Progress, Report, configured
+from hycop.training.config import settings_from
 from hycop.version import __version__
 
 
@@ -53,55 +58,102 @@ def train(
     data_file: Annotated[
         Path | None, typer.Option("--data", help="Dataset to learn from instead of drawing one.")
     ] = None,
-    preset: Annotated[str, typer.Option(help="quick, laptop or paper.")] = "quick",
-    settings: Annotated[list[str] | None, typer.Option("--set", help="key=value, over the preset; repeatable.")] = None,
+    preset: Annotated[str | None, typer.Option(help="quick (default), laptop or paper.")] = None,
+    config_file: Annotated[
+        Path | None, typer.Option("--config", help="YAML file of settings, over those of the preset.")
+    ] = None,
+    settings: Annotated[list[str] | None, typer.Option("--set", help="key=value, over both; repeatable.")] = None,
     seed: SeedOption = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Resume even if configuration or data changed.")] = False,
+    pareto: Annotated[
+        bool, typer.Option("--pareto", help="Models for several amounts of work: front.json, front.png, point0, …")
+    ] = False,
     executor: Annotated[str, typer.Option(help="local, processes or dask.")] = "local",
     workers: Annotated[int | None, typer.Option(help="Number of worker processes.")] = None,
     scheduler: Annotated[str | None, typer.Option(help="Address of a Dask scheduler, as tcp://host:8786.")] = None,
+    callback: Annotated[
+        str | None,
+        typer.Option(metavar="MODULE:NAME", help="Function that is told the progress after every step, for a logger."),
+    ] = None,
     json_file: JsonOption = None,
 ) -> None:
     """Learn a policy that writes programs, checkpointed after every step.
 
     Example: hycop train adr2d --out runs/adr --preset quick --set max_steps=11
+    Example: hycop train adr2d --out runs/front --pareto
     """
     chosen = problem(name)
-    overrides = settings_of(settings)
-    config = configured(preset, overrides)
-    dictionary = chosen.named_dictionary(config.dictionary)
+    written = {} if config_file is None else settings_from(config_file)
+    base = preset or str(written.pop("preset", "quick"))
+    overrides = {**written, **settings_of(settings)}
+    config = configured(base, overrides)
+    parts = HyCOP(chosen.named_dictionary(config.dictionary))
     if json_file is not None:
         checked_output(json_file)
+    listener = None if callback is None else _listener(callback)
     source: Problem | Dataset = chosen if data_file is None else load(data_file, problem=name)
     options = {key: value for key, value in (("workers", workers), ("scheduler", scheduler)) if value is not None}
-    with describing("data") as describe:
+    crew = find_executor(executor, **options)
+    with training("data") as show:
 
-        def report(entry: dict[str, object]) -> None:
-            step, of = entry.get("step", 0), entry.get("of", 1)
-            assert isinstance(step, int) and isinstance(of, int)
-            describe(f"{entry['stage']} {step}/{of}: loss {entry['loss']:.3e}", step / max(1, of))
+        def report(entry: Progress) -> None:
+            show(entry)
+            if listener is not None:
+                listener(entry)
 
-        model = HyCOP(dictionary).fit(
-            source,
-            preset=preset,
-            seed=seed,
-            folder=folder,
-            resume=resume,
-            force=force,
-            executor=find_executor(executor, **options),
-            report=report,
-            **overrides,
-        )
+        how: dict[str, Any] = {**overrides, "preset": base, "seed": seed, "resume": resume, "force": force}
+        how |= {"folder": folder, "executor": crew, "report": report}
+        models = parts.front(source, **how) if pareto else [parts.fit(source, **how)]
+    if pareto:
+        _write_front(models, folder, json_file)
+        return
+    model = models[0]
     model.save(folder, overwrite=True)
     gate = model.model.gate
-    verdict = "kept" if gate.kept else f"not better: programs are those of {gate.classical}"
-    out.print(
-        f"{folder}: {model.model.theta.size} parameters; held-out error {gate.learned_error:.3e}, "
-        f"best classical at equal work ({gate.classical}) {gate.classical_error:.3e}; {verdict}",
-        highlight=False,
-    )
+    out.print(f"{folder}: {model.model.theta.size} parameters; {_verdict(gate)}", highlight=False)
     report_json(json_file, {"folder": str(folder), "gate": gate.to_json(), "metrics": dict(model.model.metrics)})
+
+
+def _verdict(gate: Gate) -> str:
+    kept = "kept" if gate.kept else f"not better: programs are those of {gate.classical}"
+    return (
+        f"held-out error {gate.learned_error:.3e}, best classical at equal work ({gate.classical}) "
+        f"{gate.classical_error:.3e}; {kept}"
+    )
+
+
+def _listener(target: str) -> Report:
+    """A function of the user's, as module:name; the current folder is looked in first."""
+    module, colon, attribute = target.partition(":")
+    if not colon:
+        raise InvalidInputError(f"--callback '{target}': module:name is needed")
+    sys.path.insert(0, "")
+    try:
+        found: Report = getattr(import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise InvalidInputError(f"--callback '{target}': {error}") from None
+    return found
+
+
+def _write_front(models: Sequence[HyCOP], folder: Path, json_file: Path | None) -> None:
+    """The models of a Pareto front, its numbers and its picture."""
+    entries: list[dict[str, object]] = []
+    points = []
+    for index, model in enumerate(models):
+        gate = model.model.gate
+        model.save(folder / f"point{index}", overwrite=True)
+        out.print(f"{folder}/point{index}: work {gate.learned_work:.4g}; {_verdict(gate)}", highlight=False)
+        entries.append({"folder": f"point{index}", **gate.to_json()})
+        points += [
+            Point("HyCOP", gate.learned_work, gate.learned_error),
+            Point("best classical at equal work", gate.classical_work, gate.classical_error),
+        ]
+    with replacing(folder / "front.png") as temporary:
+        error_figure(points, None, f"{models[0].model.problem}: error on held-out queries").savefig(temporary, dpi=120)
+    err.print(f"wrote {folder / 'front.png'}")
+    report_json(folder / "front.json", {"front": entries})
+    report_json(json_file, {"front": entries})
 
 
 @app.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -33,8 +34,7 @@ from hycop.cli.common import (
 from hycop.data import Dataset, checked_dataset_path, load, save
 from hycop.dictionary import Dictionary
 from hycop.errors import InvalidInputError
-from hycop.evaluation import SPLITTING, ByHand, Method, Named, evaluate
-from hycop.execution import measure
+from hycop.evaluation import SPLITTING, ByHand, Method, Named, Row, answered, evaluate
 from hycop.experiments import TABLES, table
 from hycop.experiments.demo import demo
 from hycop.files import checked_output, output_folder, replacing
@@ -105,8 +105,15 @@ def _datasets(
         return [chosen.sample(samples, split, each, progress=advance, **options) for each in range(seed, seed + seeds)]
 
 
-def _checked_counts(samples: int | None, seeds: int) -> None:
-    for name, count in (("--samples", samples), ("--seeds", seeds)):
+def _checked_alone(**options: object) -> None:
+    """With a dataset file, options that say what to draw have no meaning."""
+    for name, value in options.items():
+        if value is not None:
+            raise InvalidInputError(f"--{name} has no meaning with --data: the file holds what was drawn; leave it out")
+
+
+def _checked_counts(**counts: int | None) -> None:
+    for name, count in counts.items():
         if count is not None and count < 1:
             raise InvalidInputError(f"{name} is {count}: at least 1 is needed")
 
@@ -130,19 +137,23 @@ def _learned(model: HyCOP) -> list[Method]:
 
 def _rivals(model: HyCOP, parts: Dictionary, data: Dataset) -> list[Method]:
     """The classical schemes whose mean work is at most 1.02 times the model's."""
+    refinement = model.model.refinement
     most = EQUAL_WORK * float(model.measure(data.query, parts).work.mean())
     few = data.query.take(slice(0, 8))
     return [
         scheme
         for scheme in portfolio(parts, data.setting)
-        if float(measure(scheme.programs(few, parts), parts, few).work.mean()) <= most
+        if float(answered(scheme, few, parts, refinement).work.mean()) <= most
     ]
 
 
 @app.command(name="evaluate")
 def evaluate_command(
     name: Annotated[str, typer.Argument(metavar="PROBLEM|RUN", help="Problem, or the folder of a trained model.")],
-    split: SplitOption = "id",
+    split: Annotated[
+        list[str] | None,
+        typer.Option(help="Split of the problem, repeatable; id by default, id and ood with --compare."),
+    ] = None,
     scheme: SchemeOption = None,
     program: ProgramOption = None,
     dictionary: DictionaryOption = None,
@@ -150,12 +161,15 @@ def evaluate_command(
         list[str] | None, typer.Option(help=f"Metric, repeatable; rel_l2 and {SPLITTING} by default.")
     ] = None,
     data_file: DataOption = None,
-    samples: Annotated[int, typer.Option(help="Samples per seed.")] = 100,
-    seed: SeedOption = 0,
-    seeds: Annotated[int, typer.Option(help="Number of datasets, for the spread.")] = 3,
+    samples: Annotated[int | None, typer.Option(help="Samples per seed, 100 by default.")] = None,
+    seed: Annotated[int | None, typer.Option(help="First seed, 0 by default.")] = None,
+    seeds: Annotated[int | None, typer.Option(help="Number of datasets, for the spread; 3 by default.")] = None,
     shape: ShapeOption = None,
     times: TimesOption = None,
     boundary: BoundaryOption = None,
+    refinement: Annotated[
+        int | None, typer.Option(help="Run programs on a grid this many times finer; the model's or problem's own.")
+    ] = None,
     compare: Annotated[
         bool, typer.Option("--compare", help="With a RUN: also every classical scheme of no more work.")
     ] = False,
@@ -164,49 +178,64 @@ def evaluate_command(
     """Error and work of a trained model, classical schemes, or a program by hand, against the truth and the limit.
 
     Example: hycop evaluate adr2d --scheme all --split id --json schemes.json
-    Example: hycop evaluate runs/adr --compare --split ood
+    Example: hycop evaluate runs/adr --compare
     """
     model = HyCOP.load(name) if Path(name).is_dir() else None
     chosen = problem(name if model is None else model.model.problem)
     parts = chosen.named_dictionary(dictionary) if model is None or dictionary else model.dictionary
+    if model is not None and refinement is not None:
+        model = HyCOP.of(replace(model.model, refinement=refinement))
+    finer = refinement or (chosen.refinement if model is None else model.model.refinement)
     if json_file is not None:
         checked_output(json_file)
-    _checked_counts(samples, seeds)
+    _checked_counts(**{"--samples": samples, "--seeds": seeds, "--refinement": refinement})
     # what can be refused is refused before anything is computed
-    methods = _named_methods(scheme, program, parts)
-    if data_file is None:
+    asked = _named_methods(scheme, program, parts)
+    if data_file is not None:
+        _checked_alone(
+            split=split, samples=samples, seed=seed, seeds=seeds, shape=shape, times=times, boundary=boundary
+        )
+    else:
         parts.check_boundaries(parts.names, chosen.grid(shape_of(shape), boundary_of(boundary)))
     for each in metric or ():
         if each != SPLITTING:
             find_metric(each)
-    datasets = _datasets(
-        chosen,
-        data_file,
-        split,
-        samples,
-        seed,
-        seeds,
-        shape=shape_of(shape),
-        times=numbers(times, "--times"),
-        boundary=boundary_of(boundary),
-    )
     label = dictionary or next(iter(chosen.dictionaries))
     if model is not None:
         label = dictionary or model.model.config.dictionary or label
-        methods += [*_learned(model), *(_rivals(model, parts, datasets[0]) if compare else [])]
-    if scheme and "all" in scheme:
-        methods += portfolio(parts, datasets[0].setting)
-    if not methods:
-        methods = list(portfolio(parts, datasets[0].setting, copies=(1,)))
-    with counting(len(methods) * len(datasets), "methods") as advance:
-        rows = evaluate(
-            methods,
-            parts,
-            datasets,
-            metrics=metric or ("rel_l2", SPLITTING),
-            label=label,
-            progress=advance,
+    splits = split or (["id", "ood"] if compare and data_file is None else ["id"])
+    for each in splits:
+        chosen.split(each)
+    rows: list[Row] = []
+    for each in splits:
+        datasets = _datasets(
+            chosen,
+            data_file,
+            each,
+            100 if samples is None else samples,
+            seed or 0,
+            3 if seeds is None else seeds,
+            shape=shape_of(shape),
+            times=numbers(times, "--times"),
+            boundary=boundary_of(boundary),
         )
+        methods = list(asked)
+        if model is not None:
+            methods += [*_learned(model), *(_rivals(model, parts, datasets[0]) if compare else [])]
+        if scheme and "all" in scheme:
+            methods += portfolio(parts, datasets[0].setting)
+        if not methods:
+            methods = list(portfolio(parts, datasets[0].setting, copies=(1,)))
+        with counting(len(methods) * len(datasets), f"methods on {each}") as advance:
+            rows += evaluate(
+                methods,
+                parts,
+                datasets,
+                metrics=metric or ("rel_l2", SPLITTING),
+                label=label,
+                refinement=finer,
+                progress=advance,
+            )
     print_rows(rows)
     report_json(json_file, {"rows": [row.to_json() for row in rows]})
 
@@ -229,7 +258,7 @@ def table_command(
             out.print(f"{entry.name:14} {entry.title}", highlight=False)
         return
     chosen = table(name)
-    _checked_counts(samples, seeds)
+    _checked_counts(**{"--samples": samples, "--seeds": seeds})
     if json_file is not None:
         checked_output(json_file)
     folder = output_folder(figures) if figures is not None else None

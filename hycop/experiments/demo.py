@@ -53,7 +53,7 @@ def demo(folder: Path, samples: int, progress: Progress) -> Demo:
     model = HyCOP(dictionary).fit(
         chosen,
         seed=0,
-        report=lambda entry: progress(f"training, {entry['stage']}: loss {entry['loss']:.2e}", 0.6),
+        report=lambda entry: progress(f"training, {entry.stage}: loss {entry.loss:.2e}", 0.25 + 0.5 * entry.share),
         **TRAINING,
     )
     model.save(folder / "model", overwrite=True)

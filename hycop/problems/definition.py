@@ -51,7 +51,8 @@ class Problem:
     """A family of queries for one equation.
 
     ``features`` name what a policy sees of a query, ``gain_features`` what feeds its gains.
-    ``reference(processes, boundary, shape)`` gives the trusted solver of the equation or a part of it.
+    ``reference(processes, boundary, shape)`` gives the trusted solver of the equation or a part of it; a model runs its
+    programs on a grid ``refinement`` times finer than the query's, unless told otherwise.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Problem:
     features: tuple[str, ...]
     gain_features: tuple[str, ...]
     reference: Callable[[frozenset[str], tuple[str, ...], tuple[int, ...]], Reference]
+    refinement: int = 1
 
     @property
     def dictionary(self) -> Dictionary:

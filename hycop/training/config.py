@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Literal
 
+import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hycop.errors import InvalidInputError, UnknownNameError
@@ -19,6 +21,7 @@ class TrainingConfig(BaseModel):
     features: Literal["dimensionless", "raw", "none"] = "dimensionless"
     budget: Literal["consistent", "gain", "literal"] = "consistent"
     dictionary: str | None = None
+    refinement: int | None = Field(None, ge=1, le=8)
     horizon: Literal["fixed", "trajectory"] = "fixed"
     samples: int = Field(256, ge=8)
     validation: int = Field(200, ge=200)
@@ -54,6 +57,22 @@ PRESETS: Mapping[str, Mapping[str, object]] = {
     },
 }
 """``quick``: minutes; ``laptop``: longer programs, more data; ``paper``: the source paper's evolution strategy."""
+
+
+def settings_from(path: Path) -> dict[str, object]:
+    """The settings in a YAML file, which may also name the ``preset`` that they change.
+
+    YAML as of version 1.1 reads ``5e-3`` as a text; pydantic turns it into the number that it looks like.
+    """
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInputError(f"{path}: cannot be read ({error})") from None
+    except yaml.YAMLError as error:
+        raise InvalidInputError(f"{path}: not YAML ({' '.join(str(error).split())})") from None
+    if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
+        raise InvalidInputError(f"{path}: settings are needed, one per line, as 'max_steps: 11'")
+    return content
 
 
 def configured(preset: str = "quick", overrides: Mapping[str, object] | None = None) -> TrainingConfig:

@@ -39,13 +39,19 @@ class Gate:
 
 
 def best_classical(
-    dictionary: Dictionary, query: Query, truth: Array, most_work: float, copies: tuple[int, ...] = (1, 2, 3, 4, 6, 8)
+    dictionary: Dictionary,
+    query: Query,
+    truth: Array,
+    most_work: float,
+    refinement: int = 1,
+    copies: tuple[int, ...] = (1, 2, 3, 4, 6, 8),
 ) -> Scheme:
     """The scheme with the least mean error among those whose mean work is at most 1.02 times ``most_work``; if all of
     them cost more, the cheapest."""
     best: tuple[tuple[bool, float], Scheme] | None = None
     for scheme in portfolio(dictionary, query.setting, copies):
-        states, work = measure(scheme.programs(query, dictionary), dictionary, query, strict=False)
+        programs = scheme.programs(query, dictionary)
+        states, work = measure(programs, dictionary, query, refinement=refinement, strict=False)
         mean = float(work.mean())
         affordable = mean <= EQUAL_WORK * most_work
         error = float(np.nan_to_num(rel_l2(states, truth, query.setting), nan=np.inf).mean())
@@ -57,10 +63,18 @@ def best_classical(
 
 
 def gate(
-    learned: Array, work: Array, scheme: Scheme, dictionary: Dictionary, query: Query, truth: Array, features: Array
+    learned: Array,
+    work: Array,
+    scheme: Scheme,
+    dictionary: Dictionary,
+    query: Query,
+    truth: Array,
+    features: Array,
+    refinement: int = 1,
 ) -> Gate:
     """Compares the learned states with those of ``scheme`` query by query; ``features`` are normalised."""
-    states, cost = measure(scheme.programs(query, dictionary), dictionary, query, strict=False)
+    programs = scheme.programs(query, dictionary)
+    states, cost = measure(programs, dictionary, query, refinement=refinement, strict=False)
     ours = np.nan_to_num(rel_l2(learned, truth, query.setting), nan=np.inf)
     theirs = np.nan_to_num(rel_l2(states, truth, query.setting), nan=np.inf)
     reach = np.abs(features).max(axis=1) if features.shape[1] else np.zeros(query.batch)

@@ -20,7 +20,8 @@ from hycop.training.checkpoint import Journal, array_hash, claimed, fingerprint,
 from hycop.training.config import TrainingConfig
 from hycop.training.gate import Gate, best_classical, gate
 from hycop.training.objective import Objective
-from hycop.training.recipe import Recipe, Report
+from hycop.training.progress import Meter, Report
+from hycop.training.recipe import Recipe
 from hycop.version import __version__
 
 
@@ -35,6 +36,7 @@ class Task:
     held_out: Dataset
     features: FeatureMap
     gain_features: FeatureMap
+    refinement: int = 1
 
 
 @dataclass(frozen=True)
@@ -89,12 +91,19 @@ def train(
     inputs = view(query)
     nothing = SlotPolicy((Pattern((0,), (1.0,)),), allotment, inputs.features.shape[1])
     objective = Objective(
-        nothing, task.dictionary, query, task.train.truth, inputs, config.work_weight, _unit_work(task, query)
+        nothing,
+        task.dictionary,
+        query,
+        task.train.truth,
+        inputs,
+        config.work_weight,
+        _unit_work(task, query),
+        task.refinement,
     )
     with claimed(folder) if folder is not None else nullcontext(), executor or LocalExecutor() as crew:
         journal = Journal(folder, _identity(task, config, seed), resume, force)
         with stoppable(journal):
-            recipe = Recipe(objective, allotment, task.processes, config, seed, crew, journal, report)
+            recipe = Recipe(objective, allotment, task.processes, config, seed, crew, journal, Meter(report))
             policy, theta = recipe.learn()
             static = recipe.static(policy)
     loss = float(np.nan_to_num(objective.of(policy).losses(theta[None]), nan=np.inf).mean())
@@ -109,7 +118,13 @@ def _unit_work(task: Task, query: Query) -> float:
 def _identity(task: Task, config: TrainingConfig, seed: int) -> str:
     seen = (task.features.names, task.gain_features.names)
     return fingerprint(
-        config.model_dump(), seed, _data_hash(task), seen, repr(task.dictionary), __version__.split(".")[0]
+        config.model_dump(),
+        seed,
+        _data_hash(task),
+        seen,
+        task.refinement,
+        repr(task.dictionary),
+        __version__.split(".")[0],
     )
 
 
@@ -121,7 +136,8 @@ def _judged(task: Task, policy: Policy, theta: Array, view: View) -> Gate:
     """The opponent is chosen on the training queries, the decision is made on the held-out ones."""
     query, truth = task.held_out.query, task.held_out.truth
     inputs = view(query)
-    states, work = measure(policy.programs(theta[None], inputs), task.dictionary, query, strict=False)
+    programs = policy.programs(theta[None], inputs)
+    states, work = measure(programs, task.dictionary, query, refinement=task.refinement, strict=False)
     known = task.train.query
-    rival = best_classical(task.dictionary, known, task.train.truth, float(work.mean()))
-    return gate(states, work, rival, task.dictionary, query, truth, inputs.features)
+    rival = best_classical(task.dictionary, known, task.train.truth, float(work.mean()), task.refinement)
+    return gate(states, work, rival, task.dictionary, query, truth, inputs.features, task.refinement)

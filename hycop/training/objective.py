@@ -32,6 +32,7 @@ class Objective:
     inputs: Inputs
     work_weight: float = 0.0
     unit_work: float = 1.0
+    refinement: int = 1
 
     def take(self, samples: Array | slice) -> Objective:
         inputs = Inputs(self.inputs.features[samples], self.inputs.gains[samples], self.inputs.time[samples])
@@ -55,7 +56,7 @@ class Objective:
             some = thetas[first : first + together]
             programs = self.policy.programs(some, self.inputs)
             query = self.query.take(np.tile(np.arange(batch), some.shape[0]))
-            done = measure(programs, self.dictionary, query, strict=False)
+            done = measure(programs, self.dictionary, query, refinement=self.refinement, strict=False)
             states[first : first + together] = done.states.reshape(some.shape[0], *self.truth.shape)
             work[first : first + together] = done.work.reshape(some.shape[0], batch)
         return states, work

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -19,14 +20,12 @@ from hycop.training.checkpoint import Journal
 from hycop.training.config import TrainingConfig
 from hycop.training.objective import Fitness, Objective, Residuals
 from hycop.training.portfolio import patterns
+from hycop.training.progress import Meter
 
 MOST_PARAMETERS = 100
 RIVAL = 1.5
 RIDGE = 1e-4
 """Share of the loss that a theta of length one may cost."""
-
-Report = Callable[[dict[str, object]], None]
-"""Told after every step: the stage, the step and the loss."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +39,7 @@ class Recipe:
     seed: int
     executor: Executor
     journal: Journal
-    report: Report
+    meter: Meter
 
     @property
     def features(self) -> int:
@@ -56,9 +55,11 @@ class Recipe:
         blind = replace(self, objective=self.objective.blind())
         return blind._polished(policy.alone(), np.zeros(policy.alone().size), 2, "static")
 
-    def _note(self, **entry: object) -> None:
-        self.journal.note(**entry)
-        self.report(entry)
+    def _done(self, stage: str, step: int, of: int, loss: float) -> None:
+        """The end of a round: a line of the history, and a word to whoever listens."""
+        self.journal.note(stage=stage, step=step, of=of, loss=loss)
+        self.meter.round_done()
+        self.meter.tell(stage, step, of, loss)
 
     def _evolved(self) -> tuple[Policy, Array]:
         """The paper's Algorithm 1 (or CMA): minibatches of queries, a population, nothing but losses."""
@@ -73,17 +74,17 @@ class Recipe:
         )
         whole = self.objective.of(policy)
         batch = min(config.minibatch, whole.query.batch)
+        self.meter.plan(config.generations, *self._classical())
 
         def step(state: State) -> State:
             # a stream of its own for every generation, so that a resumed run draws the same minibatches
             stream = np.random.Philox(key=[self.seed, 2], counter=[0, 0, state.generation, 0])
             samples = np.sort(np.random.Generator(stream).choice(whole.query.batch, batch, replace=False))
             losses = self.executor.map(Fitness(whole.take(samples), optimizer, state), optimizer.members(state))
+            self.meter.evaluated(losses.size * batch)
             state = optimizer.tell(state, losses)
             finite = losses[np.isfinite(losses)]
-            self._note(
-                stage=config.optimizer, step=state.generation, of=config.generations, loss=float(np.median(finite))
-            )
+            self._done(config.optimizer, state.generation, config.generations, float(np.median(finite)))
             return state
 
         return policy, self.journal.follow(optimizer.start(theta, self.seed), step, config.generations)
@@ -96,8 +97,21 @@ class Recipe:
         room = max(0, (MOST_PARAMETERS - base) // (names + 1))
         return PositionPolicy(self.allotment, min(self.features, room), self.config.max_steps)
 
+    def _classical(self) -> tuple[str, float]:
+        """The best classical scheme within the allowed steps and work, and its loss on the training queries."""
+        loss, _, name, _ = min(entry for entry in self._scored if "," not in entry[2])
+        return name, loss
+
     def _ranked(self) -> list[Pattern]:
         """Operator orders from the best classical start to the worst, each once, within the allowed work."""
+        best: dict[tuple[int, ...], Pattern] = {}
+        for *_, pattern in sorted(self._scored, key=lambda entry: entry[:3]):
+            best.setdefault(pattern.ops, pattern)
+        return list(best.values())
+
+    @cached_property
+    def _scored(self) -> list[tuple[float, int, str, Pattern]]:
+        """Every pattern within the allowed steps and work: its loss as it stands, its length, its origin."""
         config = self.config
         scored: list[tuple[float, int, str, Pattern]] = []
         for pattern in patterns(self.objective.dictionary, self.processes, self.objective.query, config.max_steps):
@@ -113,15 +127,14 @@ class Recipe:
                 f"no program of at most {config.max_steps} steps and work {config.max_work} covers every process; "
                 "allow more with max_steps or max_work"
             )
-        best: dict[tuple[int, ...], Pattern] = {}
-        for *_, pattern in sorted(scored, key=lambda entry: entry[:3]):
-            best.setdefault(pattern.ops, pattern)
-        return list(best.values())
+        return scored
 
     def _searched_and_polished(self) -> tuple[Policy, Array]:
         """Short least squares on the most promising patterns, long ones on the best, then the choice among those."""
         config = self.config
         tried = []
+        # each try is a round, each of the patterns kept is polished for some, and the static program for two
+        self.meter.plan(config.tries + config.patterns * config.rounds + 2, *self._classical())
         for pattern in self._ranked()[: config.tries]:
             policy = SlotPolicy((pattern,), self.allotment, self.features)
             theta = self._polished(policy, np.zeros(policy.size), 1, f"try {pattern.origin}")
@@ -149,22 +162,35 @@ class Recipe:
             errors = objective.losses(theta[None])[0]
             weights = 1.0 / (size * np.maximum(errors, 0.1 * errors.mean()))
             ridge = RIDGE * float(np.sum(weights * size * errors**2))
+            tell = partial(self.meter.tell, label, index, rounds, float(errors.mean()))
             theta = self.journal.follow(
                 optimizer.start(theta),
-                self._least_squares(objective, optimizer, weights, ridge),
-                2 * self.config.iterations,
+                self._least_squares(objective, optimizer, weights, ridge, tell),
+                self._most_steps,
             )
-            self._note(stage=label, step=index + 1, of=rounds, loss=self._loss(policy, theta))
+            self._done(label, index + 1, rounds, self._loss(policy, theta))
         return theta
 
+    @property
+    def _most_steps(self) -> int:
+        """Of least squares in a round; each iteration linearises, then tries."""
+        return 2 * self.config.iterations
+
     def _least_squares(
-        self, objective: Objective, optimizer: LevenbergMarquardt, weights: Array, ridge: float
+        self,
+        objective: Objective,
+        optimizer: LevenbergMarquardt,
+        weights: Array,
+        ridge: float,
+        tell: Callable[[float], None],
     ) -> Callable[[LMState], LMState]:
         """A step on Σ w‖r‖² + ridge·‖θ‖², whose last term keeps directions that change nothing near the start."""
 
         def step(state: LMState) -> LMState:
             job = Residuals(objective, optimizer, state, weights)
             rows = self.executor.map(job, job.blocks)
+            self.meter.evaluated(optimizer.members(state) * objective.query.batch)
+            tell(state.generation / self._most_steps)
             if state.phase == "linearise":
                 edge = 1 + state.theta.size
                 equations = NormalEquations.total(rows.reshape(-1, edge, edge))
