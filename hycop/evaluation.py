@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from math import nan
 from time import perf_counter
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -20,6 +21,9 @@ from hycop.query import Query
 from hycop.splitting import splitting
 
 LIMIT_SCHEME = "SABA4"
+CURVE = "training loss"
+"""Metric of rows that are points of a learning curve."""
+
 SPLITTING = "splitting_rel_l2"
 """Relative L2 distance to the dictionary's limit: the error of the composition alone."""
 
@@ -102,6 +106,11 @@ class Row:
             name: None if isinstance(value, float) and not np.isfinite(value) else value
             for name, value in asdict(self).items()
         }
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Row:
+        known: dict[str, Any] = {name: nan if value is None else value for name, value in content.items()}
+        return cls(**{**known, "paper": content["paper"]})
 
 
 class Limit(NamedTuple):
@@ -222,18 +231,21 @@ def _row(
 
 def merged(tables: Sequence[Sequence[Row]]) -> list[Row]:
     """The same table from several seeds as one: means, the spread of the values, and the best of the seconds."""
-    out = []
-    for rows in zip(*tables, strict=True):
-        values = [row.value for row in rows]
-        out.append(
-            replace(
-                rows[0],
-                value=float(np.mean(values)),
-                std=float(np.std(values, ddof=1)) if len(rows) > 1 else 0.0,
-                seeds=len(rows),
-                work=float(np.mean([row.work for row in rows])),
-                limit=float(np.mean([row.limit for row in rows])),
-                seconds_per_sample=min(row.seconds_per_sample for row in rows),
-            )
-        )
-    return out
+    groups: dict[tuple[object, ...], list[Row]] = {}
+    for row in (row for rows in tables for row in rows):
+        same = (row.problem, row.split, row.method, row.dictionary, row.variant, row.grid, row.metric)
+        groups.setdefault(same, []).append(row)
+    return [_mean(rows) for rows in groups.values()]
+
+
+def _mean(rows: Sequence[Row]) -> Row:
+    values = [row.value for row in rows]
+    return replace(
+        rows[0],
+        value=float(np.mean(values)),
+        std=float(np.std(values, ddof=1)) if len(rows) > 1 else 0.0,
+        seeds=len(rows),
+        work=float(np.mean([row.work for row in rows])),
+        limit=float(np.mean([row.limit for row in rows])),
+        seconds_per_sample=min(row.seconds_per_sample for row in rows),
+    )

@@ -134,3 +134,21 @@ def error_figure(points: Sequence[Point], floor: float | None, title: str) -> Fi
     axes.set_title(title, fontsize=10)
     draw_error_against_work(axes, points, floor)
     return figure
+
+
+def curve_figure(steps: Array, losses: Array, spread: Array, levels: Mapping[str, float], title: str) -> Figure:
+    """A loss against the steps of a run, with its spread over seeds, and levels to compare it with."""
+    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    axes = figure.subplots()
+    axes.plot(steps, losses, color=COLOURS[0])
+    axes.fill_between(steps, np.maximum(losses - spread, 0.2 * losses), losses + spread, color=COLOURS[0], alpha=0.2)
+    for index, (label, level) in enumerate(levels.items()):
+        axes.axhline(level, color=COLOURS[1 + index], linestyle="--", label=label)
+    axes.set_yscale("log")
+    axes.set_xlabel("generation")
+    axes.set_ylabel("relative L2 error")
+    axes.set_title(title, fontsize=10)
+    axes.grid(True, which="both", alpha=0.2)
+    if levels:
+        axes.legend(fontsize=8)
+    return figure

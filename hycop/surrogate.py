@@ -73,6 +73,7 @@ class HyCOP:
     def fit(
         self,
         source: Problem | Dataset,
+        validation: Dataset | None = None,
         *,
         preset: str = "quick",
         seed: int = 0,
@@ -83,10 +84,11 @@ class HyCOP:
         report: Report = lambda entry: None,
         **settings: object,
     ) -> HyCOP:
-        """Learns from a problem, whose queries it draws, or from a dataset; ``settings`` change those of the preset."""
+        """Learns from a problem, whose queries it draws, or from a dataset, of which it holds a third back for the gate
+        unless there is one for ``validation``; ``settings`` change those of the preset."""
         config = configured(preset, settings)
         where = None if folder is None else Path(folder)
-        task, named = _task(source, self.dictionary, config, seed, where if resume else None)
+        task, named = _task(source, validation, self.dictionary, config, seed, where if resume else None)
         if where is not None:
             _keep(task, where)
         self._model = _learned(
@@ -97,6 +99,7 @@ class HyCOP:
     def front(
         self,
         source: Problem | Dataset,
+        validation: Dataset | None = None,
         *,
         points: int = 6,
         preset: str = "quick",
@@ -112,7 +115,7 @@ class HyCOP:
         to the most that ``max_steps`` (and ``max_work``) allow. With a folder each has one of its own there."""
         config = configured(preset, settings)
         where = None if folder is None else Path(folder)
-        task, named = _task(source, self.dictionary, config, seed, where if resume else None)
+        task, named = _task(source, validation, self.dictionary, config, seed, where if resume else None)
         if where is not None:
             _keep(task, where)
         models = []
@@ -243,19 +246,26 @@ def _learned(task: Task, problem: str, config: TrainingConfig, seed: int, **opti
 
 
 def _task(
-    source: Problem | Dataset, dictionary: Dictionary, config: TrainingConfig, seed: int, kept: Path | None
+    source: Problem | Dataset,
+    validation: Dataset | None,
+    dictionary: Dictionary,
+    config: TrainingConfig,
+    seed: int,
+    kept: Path | None,
 ) -> tuple[Task, str]:
     """What is to be learned from a problem (it draws the queries, or finds them in a run folder that it kept) or from a
-    dataset (it holds some back)."""
+    dataset (it holds some back, unless others are given)."""
     if isinstance(source, Problem):
         split = "trajectory" if config.horizon == "trajectory" else "train"
         known: Problem | None = source
         learn = _drawn(source, config.samples, split, seed, kept, "train")
         # another stream of the same distribution: no query is in both
-        held_out = _drawn(source, config.validation, split, seed + 2**32, kept, "held_out")
+        held_out = validation or _drawn(source, config.validation, split, seed + 2**32, kept, "held_out")
     else:
         known = PROBLEMS.get(source.problem)
-        learn, held_out = _parted(source)
+        learn, held_out = (source, validation) if validation is not None else _parted(source)
+        if held_out.problem != learn.problem:
+            raise InvalidInputError(f"the validation data are of problem '{held_out.problem}', not '{learn.problem}'")
     query = learn.at(-1).query
     processes = known.processes if known is not None else tuple(sorted(dictionary.processes))
     names = known.features if known is not None else available(GENERAL, query)

@@ -212,9 +212,12 @@ class _Decay:
 def test_the_opponent_has_no_more_work(task: Task) -> None:
     adr = hycop.problem("adr2d")
     data = adr.sample(8, "id")
-    assert str(best_classical(adr.dictionary, data.query, data.truth, 32768.0)) == "ABABA"
-    assert str(best_classical(adr.dictionary, data.query, data.truth, 11264.0)).startswith("Lie")
-    assert str(best_classical(adr.dictionary, data.query, data.truth, 1.0)).startswith("Lie")
+    query, batch = data.query, data.query.batch
+    found = [
+        str(best_classical(adr.dictionary, query, data.truth, query, np.full(batch, work)))
+        for work in (32768.0, 11264.0, 1.0)
+    ]
+    assert found[0] == "ABABA" and found[1].startswith("Lie") and found[2].startswith("Lie")
 
 
 def test_settings_are_checked() -> None:

@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table as RichTable
 
 from hycop.errors import InvalidInputError
-from hycop.evaluation import Row
+from hycop.evaluation import CURVE, Row
 from hycop.files import provenance, write_json
 from hycop.program import Program
 from hycop.training import Progress as Standing
@@ -140,30 +140,34 @@ def report_json(path: Path | None, content: dict[str, object]) -> None:
 
 
 def print_rows(rows: Sequence[Row]) -> None:
-    """One line per method, a column per metric, cheapest first."""
-    metrics = list(dict.fromkeys(row.metric for row in rows))
-    for problem_name, split, dictionary in dict.fromkeys((row.problem, row.split, row.dictionary) for row in rows):
-        chosen = [row for row in rows if (row.problem, row.split, row.dictionary) == (problem_name, split, dictionary)]
+    """One line per method and variant, a column per metric, cheapest first; learning curves are for files."""
+    tables: dict[tuple[object, ...], list[Row]] = {}
+    for row in rows:
+        if row.metric != CURVE:
+            tables.setdefault((row.problem, row.split, row.dictionary, row.grid, str(row.time)), []).append(row)
+    for (name, split, dictionary, cells, time), chosen in tables.items():
         first = chosen[0]
+        metrics = list(dict.fromkeys(row.metric for row in chosen))
+        variants = any(row.variant for row in chosen)
         grid = RichTable(
-            title=f"{problem_name}, {split}, dictionary {dictionary}, {first.grid}, T={first.time}, "
+            title=f"{name}, {split}, dictionary {dictionary}, {cells}, T={time}, "
             f"{first.samples} samples x {first.seeds} seeds"
         )
-        grid.add_column("method")
-        for name in metrics:
-            grid.add_column(name, justify="right")
-        grid.add_column("work", justify="right")
-        grid.add_column("ms/sample", justify="right")
-        methods = sorted({row.method: row.work or float("inf") for row in chosen}.items(), key=lambda item: item[1])
-        for method, _ in methods:
-            mine = {row.metric: row for row in chosen if row.method == method}
+        for heading in ("method", *(("variant",) if variants else ())):
+            grid.add_column(heading, overflow="fold")
+        for heading in (*metrics, "work", "ms/sample"):
+            grid.add_column(heading, justify="right")
+        lines: dict[tuple[str, str], dict[str, Row]] = {}
+        for row in sorted(chosen, key=lambda row: (row.variant, row.work or float("inf"))):
+            lines.setdefault((row.variant, row.method), {})[row.metric] = row
+        for (variant, method), mine in lines.items():
             any_row = next(iter(mine.values()))
             values = [
                 ""
-                if name not in mine
-                else f"{mine[name].value:.3g}" + (f" ± {mine[name].std:.1g}" if first.seeds > 1 else "")
-                for name in metrics
+                if metric not in mine
+                else f"{mine[metric].value:.3g}" + (f" ± {mine[metric].std:.1g}" if first.seeds > 1 else "")
+                for metric in metrics
             ]
             cost = (f"{any_row.work:.4g}", f"{1e3 * any_row.seconds_per_sample:.3g}") if any_row.work else ("", "")
-            grid.add_row(method, *values, *cost)
+            grid.add_row(method, *((variant,) if variants else ()), *values, *cost)
         out.print(grid)

@@ -58,6 +58,9 @@ def train(
     data_file: Annotated[
         Path | None, typer.Option("--data", help="Dataset to learn from instead of drawing one.")
     ] = None,
+    validation_file: Annotated[
+        Path | None, typer.Option("--validation", help="Dataset for the gate; else a third of --data is held back.")
+    ] = None,
     preset: Annotated[str | None, typer.Option(help="quick (default), laptop or paper.")] = None,
     config_file: Annotated[
         Path | None, typer.Option("--config", help="YAML file of settings, over those of the preset.")
@@ -93,6 +96,7 @@ def train(
         checked_output(json_file)
     listener = None if callback is None else _listener(callback)
     source: Problem | Dataset = chosen if data_file is None else load(data_file, problem=name)
+    validation = None if validation_file is None else load(validation_file, problem=name)
     options = {key: value for key, value in (("workers", workers), ("scheduler", scheduler)) if value is not None}
     crew = find_executor(executor, **options)
     with training("data") as show:
@@ -104,7 +108,7 @@ def train(
 
         how: dict[str, Any] = {**overrides, "preset": base, "seed": seed, "resume": resume, "force": force}
         how |= {"folder": folder, "executor": crew, "report": report}
-        models = parts.front(source, **how) if pareto else [parts.fit(source, **how)]
+        models = parts.front(source, validation, **how) if pareto else [parts.fit(source, validation, **how)]
     if pareto:
         _write_front(models, folder, json_file)
         return
@@ -191,6 +195,7 @@ def predict(
         setting=data.setting.with_grid(grid.with_boundary(where)),
         reference=f"HyCOP {folder}",
         version=__version__,
+        untrusted=np.pad(flags, ((0, 0), (1, 0))),
     )
     save(answer, target)
     untrusted = np.argwhere(flags)

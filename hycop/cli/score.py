@@ -37,12 +37,14 @@ from hycop.errors import InvalidInputError
 from hycop.evaluation import SPLITTING, ByHand, Method, Named, Row, answered, evaluate
 from hycop.experiments import TABLES, table
 from hycop.experiments.demo import demo
+from hycop.experiments.table import Bench
 from hycop.files import checked_output, output_folder, replacing
 from hycop.metrics import metric as find_metric
 from hycop.problems import Problem, problem
 from hycop.program import ProgramBatch
 from hycop.splitting import portfolio, splitting
 from hycop.surrogate import HyCOP
+from hycop.training import configured
 from hycop.training.gate import EQUAL_WORK
 
 
@@ -246,7 +248,11 @@ def table_command(
     list_all: Annotated[bool, typer.Option("--list", help="List the tables.")] = False,
     samples: Annotated[int | None, typer.Option(help="Samples per split and seed; the table's own by default.")] = None,
     seeds: Annotated[int, typer.Option(help="Number of seeds.")] = 3,
+    preset: Annotated[str, typer.Option(help="How models are trained: quick, laptop or paper.")] = "quick",
     figures: Annotated[Path | None, typer.Option(help="Folder for the table's figures.")] = None,
+    keep: Annotated[
+        Path | None, typer.Option(help="Folder for finished parts: a table that was interrupted goes on from there.")
+    ] = None,
     json_file: JsonOption = None,
 ) -> None:
     """Compute a table and its figures.
@@ -258,12 +264,13 @@ def table_command(
             out.print(f"{entry.name:14} {entry.title}", highlight=False)
         return
     chosen = table(name)
+    configured(preset)
     _checked_counts(**{"--samples": samples, "--seeds": seeds})
     if json_file is not None:
         checked_output(json_file)
     folder = output_folder(figures) if figures is not None else None
     with describing(name) as describe:
-        rows = chosen.build(chosen.samples if samples is None else samples, seeds, describe)
+        rows = chosen.build(Bench(chosen.samples if samples is None else samples, seeds, describe, preset, keep))
     print_rows(rows)
     if folder is not None:
         for stem, figure in chosen.figures(rows).items():

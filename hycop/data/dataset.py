@@ -14,7 +14,7 @@ from hycop.query import Query, Setting
 
 # Every name that a file uses for something else, so that a dataset in memory can always be written.
 ATTRIBUTES = ("problem", "split", "boundary", "seed", "reference", "reference_error", "version", "schema")
-RESERVED = frozenset({"sample", "time", "axis", "lengths", *AXES, *ATTRIBUTES})
+RESERVED = frozenset({"sample", "time", "axis", "lengths", "untrusted", *AXES, *ATTRIBUTES})
 NO_SEED = -1
 REAL = "fiub"  # kinds of dtype
 
@@ -27,6 +27,7 @@ class Dataset:
     ``times`` is (sample, time), and the batch of ``setting`` is the samples. ``reference`` names the solver
     that made the truth and ``reference_error`` is that solver's own estimate of its error, if there is one.
     ``seed`` is -1 for data that were not made from a seed, ``version`` that of the software which made them.
+    ``untrusted`` (sample, time) marks predictions of a model outside the range on which it was trained.
 
     >>> from hycop.grid import Grid
     >>> from hycop.query import Channel
@@ -45,6 +46,7 @@ class Dataset:
     reference: str = "unknown"
     reference_error: float | None = None
     version: str = "unknown"
+    untrusted: Array | None = None
 
     def __post_init__(self) -> None:
         _check_names(self.setting)
@@ -56,6 +58,11 @@ class Dataset:
         object.__setattr__(self, "times", _checked_times(self.times, *states.shape[:2]))
         object.__setattr__(self, "seed", _checked_seed(self.seed))
         object.__setattr__(self, "reference_error", _checked_error(self.reference_error))
+        if self.untrusted is not None:
+            flags = np.asarray(self.untrusted).astype(bool)
+            if flags.shape != states.shape[:2]:
+                raise InvalidInputError(f"untrusted has shape {flags.shape}, but the states need {states.shape[:2]}")
+            object.__setattr__(self, "untrusted", flags)
 
     @property
     def samples(self) -> int:
@@ -80,7 +87,14 @@ class Dataset:
 
     def take(self, samples: Array | slice) -> Dataset:
         """Some of the samples, at all their times."""
-        return replace(self, states=self.states[samples], times=self.times[samples], setting=self.setting.take(samples))
+        flags = None if self.untrusted is None else self.untrusted[samples]
+        return replace(
+            self,
+            states=self.states[samples],
+            times=self.times[samples],
+            setting=self.setting.take(samples),
+            untrusted=flags,
+        )
 
     def at(self, index: int) -> Dataset:
         """The initial states and only one of the later times; a negative index counts from the last."""
@@ -88,7 +102,8 @@ class Dataset:
         chosen = index + times if index < 0 else index
         if not 1 <= chosen < times:
             raise InvalidInputError(f"time index {index}: the later times of this dataset are 1 to {times - 1}")
-        return replace(self, states=self.states[:, [0, chosen]], times=self.times[:, [0, chosen]])
+        flags = None if self.untrusted is None else self.untrusted[:, [0, chosen]]
+        return replace(self, states=self.states[:, [0, chosen]], times=self.times[:, [0, chosen]], untrusted=flags)
 
     def _later(self) -> int:
         later = int(self.times.shape[1]) - 1

@@ -114,6 +114,9 @@ def _to_xarray(dataset: Dataset) -> xr.Dataset:
         variables[channel.name] = (dims, dataset.states[:, :, position], {"role": "channel", **normal})
     variables["time"] = (("sample", "time"), dataset.times, {})
     variables["lengths"] = (("sample", "axis"), setting.grid.lengths, {})
+    if dataset.untrusted is not None:
+        meaning = {"long_name": "1 where the model was asked outside the range on which it was trained"}
+        variables["untrusted"] = (("sample", "time"), dataset.untrusted.astype(np.int8), meaning)
     for name, value in setting.params.items():
         variables[name] = (("sample",), value, {"role": "parameter"})
     attrs: dict[str, str | int | float] = {
@@ -178,8 +181,8 @@ def _read_npz(path: Path) -> xr.Dataset:
 
 
 def _implied_dims(name: str, rank: int) -> tuple[str, ...]:
-    if name in ("time", "lengths"):
-        last = "time" if name == "time" else "axis"
+    if name in ("time", "lengths", "untrusted"):
+        last = "axis" if name == "lengths" else "time"
         return (last,) if rank == 1 else ("sample", last, *(f"{name}_{extra}" for extra in range(2, rank)))[:rank]
     if rank == 2:  # neither a channel nor a parameter: refused where the variables are sorted
         return ("sample", f"{name}_1")
@@ -220,6 +223,7 @@ def _from_xarray(file: xr.Dataset, path: Path, problem: str | None) -> Dataset:
         reference=_text(file.attrs, "reference", "unknown"),
         reference_error=_number(file.attrs, "reference_error"),
         version=_text(file.attrs, "version", "unknown"),
+        untrusted=_read(file, path, "untrusted") if "untrusted" in file.variables else None,
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from hycop.evaluation import SPLITTING, Row, evaluate
-from hycop.experiments.table import Progress, Table
+from hycop.experiments.table import Bench, Table
 from hycop.plots import Figure, Point, error_figure
 from hycop.problems import problem
 from hycop.splitting import portfolio
@@ -17,16 +17,16 @@ from hycop.splitting import portfolio
 SPLITS = ("id", "ood")
 
 
-def build(samples: int, seeds: int, progress: Progress) -> list[Row]:
+def build(bench: Bench) -> list[Row]:
     chosen = problem("adr2d")
     rows: list[Row] = []
     for index, split in enumerate(SPLITS):
-        progress(f"truth of {split}", index / len(SPLITS))
-        datasets = [chosen.sample(samples, split, seed) for seed in range(seeds)]
+        bench.progress(f"truth of {split}", index / len(SPLITS))
+        datasets = [bench.data("adr2d", split, seed) for seed in range(bench.seeds)]
         methods = portfolio(chosen.dictionary, datasets[0].setting)
-        progress(f"{len(methods)} schemes on {split}", (index + 0.5) / len(SPLITS))
+        bench.progress(f"{len(methods)} schemes on {split}", (index + 0.5) / len(SPLITS))
         rows += evaluate(methods, chosen.dictionary, datasets, label="spectral")
-    progress("done", 1.0)
+    bench.progress("done", 1.0)
     return rows
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from hycop.dictionary import Dictionary
-from hycop.execution import measure
+from hycop.execution import Outcome, measure
 from hycop.grid import Array
 from hycop.metrics import rel_l2
 from hycop.query import Query
@@ -17,6 +17,9 @@ EQUAL_WORK = 1.02
 """Opponents may take this much of the policy's mean work."""
 
 EXTREME = 0.1
+
+FEW = 32
+"""Queries on which the work of a scheme is measured."""
 
 
 @dataclass(frozen=True)
@@ -42,24 +45,36 @@ def best_classical(
     dictionary: Dictionary,
     query: Query,
     truth: Array,
-    most_work: float,
+    asked: Query,
+    work: Array,
     refinement: int = 1,
     copies: tuple[int, ...] = (1, 2, 3, 4, 6, 8),
 ) -> Scheme:
-    """The scheme with the least mean error among those whose mean work is at most 1.02 times ``most_work``; if all of
-    them cost more, the cheapest."""
-    best: tuple[tuple[bool, float], Scheme] | None = None
-    for scheme in portfolio(dictionary, query.setting, copies):
-        programs = scheme.programs(query, dictionary)
-        states, work = measure(programs, dictionary, query, refinement=refinement, strict=False)
-        mean = float(work.mean())
-        affordable = mean <= EQUAL_WORK * most_work
-        error = float(np.nan_to_num(rel_l2(states, truth, query.setting), nan=np.inf).mean())
-        key = (not affordable, error if affordable else mean)
-        if best is None or key < best[0]:
-            best = (key, scheme)
-    assert best is not None
-    return best[1]
+    """The scheme with the least mean error on ``query`` among those that are affordable; if none is, the cheapest.
+
+    Affordable is what takes, on the first queries ``asked``, at most 1.02 times the ``work`` of a policy on them.
+    """
+    few = asked.take(slice(0, FEW))
+    most = EQUAL_WORK * float(work[:FEW].mean())
+    costs = {
+        scheme: float(_measured(scheme, dictionary, few, refinement).work.mean())
+        for scheme in portfolio(dictionary, query.setting, copies)
+    }
+    errors = {
+        scheme: float(_errors(_measured(scheme, dictionary, query, refinement).states, truth, query).mean())
+        for scheme, cost in costs.items()
+        if cost <= most
+    }
+    return min(errors, key=errors.__getitem__) if errors else min(costs, key=costs.__getitem__)
+
+
+def _measured(scheme: Scheme, dictionary: Dictionary, query: Query, refinement: int) -> Outcome:
+    return measure(scheme.programs(query, dictionary), dictionary, query, refinement=refinement, strict=False)
+
+
+def _errors(states: Array, truth: Array, query: Query) -> Array:
+    """Relative L2 errors; a state that left the finite numbers is infinitely wrong."""
+    return np.nan_to_num(rel_l2(states, truth, query.setting), nan=np.inf)
 
 
 def gate(
@@ -73,10 +88,8 @@ def gate(
     refinement: int = 1,
 ) -> Gate:
     """Compares the learned states with those of ``scheme`` query by query; ``features`` are normalised."""
-    programs = scheme.programs(query, dictionary)
-    states, cost = measure(programs, dictionary, query, refinement=refinement, strict=False)
-    ours = np.nan_to_num(rel_l2(learned, truth, query.setting), nan=np.inf)
-    theirs = np.nan_to_num(rel_l2(states, truth, query.setting), nan=np.inf)
+    states, cost = _measured(scheme, dictionary, query, refinement)
+    ours, theirs = _errors(learned, truth, query), _errors(states, truth, query)
     reach = np.abs(features).max(axis=1) if features.shape[1] else np.zeros(query.batch)
     extreme = np.argsort(-reach, kind="stable")[: max(1, int(EXTREME * query.batch))]
     return Gate(

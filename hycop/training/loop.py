@@ -139,5 +139,5 @@ def _judged(task: Task, policy: Policy, theta: Array, view: View) -> Gate:
     programs = policy.programs(theta[None], inputs)
     states, work = measure(programs, task.dictionary, query, refinement=task.refinement, strict=False)
     known = task.train.query
-    rival = best_classical(task.dictionary, known, task.train.truth, float(work.mean()), task.refinement)
+    rival = best_classical(task.dictionary, known, task.train.truth, query, work, task.refinement)
     return gate(states, work, rival, task.dictionary, query, truth, inputs.features, task.refinement)
