@@ -20,6 +20,7 @@ from hycop.program import Program, ProgramBatch
 from hycop.query import Query
 from hycop.splitting import splitting
 
+LIMIT = "limit"
 LIMIT_SCHEME = "SABA4"
 CURVE = "training loss"
 """Metric of rows that are points of a learning curve."""
@@ -174,20 +175,30 @@ def evaluate(
     few = datasets[0].query.take(slice(0, 2))
     for method in methods:  # compilation and caches are not part of a method's seconds
         answered(method, few, dictionary, refinement)
-    return merged([_evaluated(methods, dictionary, data, metrics, label, refinement, progress) for data in datasets])
+    reached = [limit(dictionary, data.query, data.truth, refinement=refinement) for data in datasets]
+    rows = merged(
+        [
+            _evaluated(methods, dictionary, data, bottom, metrics, label, refinement, progress)
+            for data, bottom in zip(datasets, reached, strict=True)
+        ]
+    )
+    # one name for all seeds, although each has a limit of its own
+    moving = any(bottom.change > 0.01 * row.value for bottom in reached for row in rows if row.method == LIMIT)
+    name = f"{LIMIT} ({LIMIT_SCHEME} x{max(each.copies for each in reached)}{', not converged' if moving else ''})"
+    return [replace(row, method=name) if row.method == LIMIT else row for row in rows]
 
 
 def _evaluated(
     methods: Sequence[Method],
     dictionary: Dictionary,
     data: Dataset,
+    reached: Limit,
     metrics: Sequence[str],
     label: str,
     refinement: int,
     progress: Callable[[int], None] | None,
 ) -> list[Row]:
     query, truth = data.query, data.truth
-    reached = limit(dictionary, query, truth, refinement=refinement)
     floor = {name: _error(name, reached.states, truth, reached.states, query) for name in metrics}
     rows: list[Row] = []
     for method in methods:
@@ -199,9 +210,7 @@ def _evaluated(
             rows.append(_row(data, label, str(method), name, value, floor[name], float(work.mean()), seconds))
         if progress is not None:
             progress(1)
-    moving = reached.change > 0.01 * max(floor.values())
-    bottom = f"limit ({LIMIT_SCHEME} x{reached.copies}{', not converged' if moving else ''})"
-    rows += [_row(data, label, bottom, name, floor[name], floor[name], 0, 0) for name in metrics if name != SPLITTING]
+    rows += [_row(data, label, LIMIT, name, floor[name], floor[name], 0, 0) for name in metrics if name != SPLITTING]
     return rows
 
 

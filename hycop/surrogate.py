@@ -73,7 +73,7 @@ class HyCOP:
     def fit(
         self,
         source: Problem | Dataset,
-        validation: Dataset | None = None,
+        held_out: Dataset | None = None,
         *,
         preset: str = "quick",
         seed: int = 0,
@@ -85,10 +85,10 @@ class HyCOP:
         **settings: object,
     ) -> HyCOP:
         """Learns from a problem, whose queries it draws, or from a dataset, of which it holds a third back for the gate
-        unless there is one for ``validation``; ``settings`` change those of the preset."""
+        unless others are given as ``held_out``; ``settings`` change those of the preset."""
         config = configured(preset, settings)
         where = None if folder is None else Path(folder)
-        task, named = _task(source, validation, self.dictionary, config, seed, where if resume else None)
+        task, named = _task(source, held_out, self.dictionary, config, seed, where if resume else None)
         if where is not None:
             _keep(task, where)
         self._model = _learned(
@@ -99,7 +99,7 @@ class HyCOP:
     def front(
         self,
         source: Problem | Dataset,
-        validation: Dataset | None = None,
+        held_out: Dataset | None = None,
         *,
         points: int = 6,
         preset: str = "quick",
@@ -115,7 +115,7 @@ class HyCOP:
         to the most that ``max_steps`` (and ``max_work``) allow. With a folder each has one of its own there."""
         config = configured(preset, settings)
         where = None if folder is None else Path(folder)
-        task, named = _task(source, validation, self.dictionary, config, seed, where if resume else None)
+        task, named = _task(source, held_out, self.dictionary, config, seed, where if resume else None)
         if where is not None:
             _keep(task, where)
         models = []
@@ -247,7 +247,7 @@ def _learned(task: Task, problem: str, config: TrainingConfig, seed: int, **opti
 
 def _task(
     source: Problem | Dataset,
-    validation: Dataset | None,
+    judges: Dataset | None,
     dictionary: Dictionary,
     config: TrainingConfig,
     seed: int,
@@ -260,12 +260,12 @@ def _task(
         known: Problem | None = source
         learn = _drawn(source, config.samples, split, seed, kept, "train")
         # another stream of the same distribution: no query is in both
-        held_out = validation or _drawn(source, config.validation, split, seed + 2**32, kept, "held_out")
+        held_out = judges or _drawn(source, config.validation, split, seed + 2**32, kept, "held_out")
     else:
         known = PROBLEMS.get(source.problem)
-        learn, held_out = (source, validation) if validation is not None else _parted(source)
+        learn, held_out = (source, judges) if judges is not None else _parted(source)
         if held_out.problem != learn.problem:
-            raise InvalidInputError(f"the validation data are of problem '{held_out.problem}', not '{learn.problem}'")
+            raise InvalidInputError(f"the held-out data are of problem '{held_out.problem}', not '{learn.problem}'")
     query = learn.at(-1).query
     processes = known.processes if known is not None else tuple(sorted(dictionary.processes))
     names = known.features if known is not None else available(GENERAL, query)

@@ -58,8 +58,8 @@ def train(
     data_file: Annotated[
         Path | None, typer.Option("--data", help="Dataset to learn from instead of drawing one.")
     ] = None,
-    validation_file: Annotated[
-        Path | None, typer.Option("--validation", help="Dataset for the gate; else a third of --data is held back.")
+    held_out_file: Annotated[
+        Path | None, typer.Option("--held-out", help="Dataset for the gate; else a third of --data is held back.")
     ] = None,
     preset: Annotated[str | None, typer.Option(help="quick (default), laptop or paper.")] = None,
     config_file: Annotated[
@@ -96,7 +96,7 @@ def train(
         checked_output(json_file)
     listener = None if callback is None else _listener(callback)
     source: Problem | Dataset = chosen if data_file is None else load(data_file, problem=name)
-    validation = None if validation_file is None else load(validation_file, problem=name)
+    held_out = None if held_out_file is None else load(held_out_file, problem=name)
     options = {key: value for key, value in (("workers", workers), ("scheduler", scheduler)) if value is not None}
     crew = find_executor(executor, **options)
     with training("data") as show:
@@ -108,7 +108,7 @@ def train(
 
         how: dict[str, Any] = {**overrides, "preset": base, "seed": seed, "resume": resume, "force": force}
         how |= {"folder": folder, "executor": crew, "report": report}
-        models = parts.front(source, validation, **how) if pareto else [parts.fit(source, validation, **how)]
+        models = parts.front(source, held_out, **how) if pareto else [parts.fit(source, held_out, **how)]
     if pareto:
         _write_front(models, folder, json_file)
         return
