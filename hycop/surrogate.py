@@ -29,7 +29,7 @@ from hycop.training.front import work_levels
 FEWEST_HELD_OUT = 32
 """Held-out queries that a dataset of one's own must leave for the gate."""
 
-GENERAL = tuple(name for name in FEATURES if not name.startswith(("raw_", "cell_")))
+GENERAL = tuple(name for name in FEATURES if not name.startswith(("raw_", "cell_", "unit_")))
 RAW = tuple(name for name in FEATURES if name.startswith("raw_"))
 
 
