@@ -279,6 +279,7 @@ def _task(
         FeatureMap(tuple(chosen)),
         FeatureMap(gains if config.budget == "gain" else ()),
         config.refinement or (known.refinement if known is not None else 1),
+        config.metric or (known.metric if known is not None else "rel_l2"),
     )
     return task, learn.problem
 

@@ -52,7 +52,7 @@ class Problem:
 
     ``features`` name what a policy sees of a query, ``gain_features`` what feeds its gains.
     ``reference(processes, boundary, shape)`` gives the trusted solver of the equation or a part of it; a model runs its
-    programs on a grid ``refinement`` times finer than the query's, unless told otherwise.
+    programs on a grid ``refinement`` times finer than the query's and learns by ``metric``, unless told otherwise.
     """
 
     name: str
@@ -69,6 +69,7 @@ class Problem:
     gain_features: tuple[str, ...]
     reference: Callable[[frozenset[str], tuple[str, ...], tuple[int, ...]], Reference]
     refinement: int = 1
+    metric: str = "rel_l2"
 
     @property
     def dictionary(self) -> Dictionary:

@@ -22,6 +22,7 @@ class TrainingConfig(BaseModel):
     budget: Literal["consistent", "gain", "literal"] = "consistent"
     dictionary: str | None = None
     refinement: int | None = Field(None, ge=1, le=8)
+    metric: Literal["rel_l2", "nrmse"] | None = None
     horizon: Literal["fixed", "trajectory"] = "fixed"
     samples: int = Field(256, ge=8)
     validation: int = Field(200, ge=200)

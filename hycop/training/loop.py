@@ -37,6 +37,7 @@ class Task:
     features: FeatureMap
     gain_features: FeatureMap
     refinement: int = 1
+    metric: str = "rel_l2"
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,7 @@ def train(
         config.work_weight,
         _unit_work(task, query),
         task.refinement,
+        task.metric,
     )
     with claimed(folder) if folder is not None else nullcontext(), executor or LocalExecutor() as crew:
         journal = Journal(folder, _identity(task, config, seed), resume, force)
@@ -123,6 +125,7 @@ def _identity(task: Task, config: TrainingConfig, seed: int) -> str:
         _data_hash(task),
         seen,
         task.refinement,
+        task.metric,
         repr(task.dictionary),
         __version__.split(".")[0],
     )
@@ -139,5 +142,5 @@ def _judged(task: Task, policy: Policy, theta: Array, view: View) -> Gate:
     programs = policy.programs(theta[None], inputs)
     states, work = measure(programs, task.dictionary, query, refinement=task.refinement, strict=False)
     known = task.train.query
-    rival = best_classical(task.dictionary, known, task.train.truth, query, work, task.refinement)
-    return gate(states, work, rival, task.dictionary, query, truth, inputs.features, task.refinement)
+    rival = best_classical(task.dictionary, known, task.train.truth, query, work, task.refinement, task.metric)
+    return gate(states, work, rival, task.dictionary, query, truth, inputs.features, task.refinement, task.metric)

@@ -14,7 +14,6 @@ from hycop.errors import IncompatibleError
 from hycop.evolution import CMA, LevenbergMarquardt, LMState, NormalEquations, OpenES, Optimizer, State
 from hycop.executors import Executor
 from hycop.grid import Array
-from hycop.metrics import rel_l2
 from hycop.policy import Allotment, Pattern, Policy, PositionPolicy, SlotPolicy
 from hycop.training.checkpoint import Journal
 from hycop.training.config import TrainingConfig
@@ -118,7 +117,7 @@ class Recipe:
             policy = SlotPolicy((pattern,), self.allotment, self.features)
             objective = self.objective.of(policy)
             states, work = objective.outcomes(np.zeros((1, policy.size)))
-            errors = np.nan_to_num(rel_l2(states[0], objective.truth, objective.query.setting), nan=np.inf)
+            errors = np.nan_to_num(objective.errors(states[0]), nan=np.inf)
             loss = float(errors.mean() + config.work_weight * work.mean() / objective.unit_work)
             if config.max_work is None or work.mean() <= config.max_work:
                 scored.append((loss, len(pattern.ops), pattern.origin, pattern))
@@ -156,10 +155,10 @@ class Recipe:
         """Levenberg–Marquardt on the residual field. The reported metric is the mean of ‖r‖/‖u‖, not of its square:
         every round divides the square by the error at its start (iteratively reweighted least squares)."""
         objective = self.objective.of(policy)
-        size = np.maximum((objective.truth**2).reshape(objective.query.batch, -1).sum(axis=1), 1e-300)
+        size = objective.squared_sizes()
         optimizer = LevenbergMarquardt()
         for index in range(rounds if policy.size else 0):
-            errors = objective.losses(theta[None])[0]
+            errors = objective.errors(objective.outcomes(theta[None])[0][0])
             weights = 1.0 / (size * np.maximum(errors, 0.1 * errors.mean()))
             ridge = RIDGE * float(np.sum(weights * size * errors**2))
             tell = partial(self.meter.tell, label, index, rounds, float(errors.mean()))
