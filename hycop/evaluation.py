@@ -17,7 +17,7 @@ from hycop.execution import Outcome, measure
 from hycop.grid import Array
 from hycop.metrics import metric, rel_l2
 from hycop.program import Program, ProgramBatch
-from hycop.query import Query
+from hycop.query import Query, Setting
 from hycop.splitting import splitting
 
 LIMIT = "limit"
@@ -146,10 +146,15 @@ def limit(
     return Limit(states, copies, change)
 
 
-def _error(name: str, states: Array, truth: Array, reached: Array, query: Query) -> float:
-    if name == SPLITTING:
-        return float(rel_l2(states, reached, query.setting).mean())
-    return float(metric(name)(states, truth, query.setting).mean())
+Border = Callable[[Array, Setting], tuple[Array, Setting]]
+"""Gives states in the channels in which errors are reported."""
+
+
+def _error(name: str, states: Array, truth: Array, reached: Array, query: Query, border: Border | None) -> float:
+    against, setting = reached if name == SPLITTING else truth, query.setting
+    if border is not None:
+        (states, setting), (against, _) = border(states, setting), border(against, setting)
+    return float((rel_l2 if name == SPLITTING else metric(name))(states, against, setting).mean())
 
 
 def evaluate(
@@ -160,12 +165,14 @@ def evaluate(
     metrics: Sequence[str] = ("rel_l2", SPLITTING),
     label: str = "",
     refinement: int = 1,
+    border: Border | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> list[Row]:
     """One row per method and metric: mean over samples, then mean and spread over datasets, one per seed.
 
     The last rows are the dictionary's limit. ``label`` is the dictionary's name in the rows. Schemes and the limit run
-    on a grid ``refinement`` times finer than the data's; a trained model knows its own.
+    on a grid ``refinement`` times finer than the data's; a trained model knows its own. Errors are those of the states
+    in their ``border`` channels.
     """
     if not datasets:
         raise InvalidInputError("evaluate needs at least one dataset")
@@ -178,7 +185,7 @@ def evaluate(
     reached = [limit(dictionary, data.query, data.truth, refinement=refinement) for data in datasets]
     rows = merged(
         [
-            _evaluated(methods, dictionary, data, bottom, metrics, label, refinement, progress)
+            _evaluated(methods, dictionary, data, bottom, metrics, label, refinement, border, progress)
             for data, bottom in zip(datasets, reached, strict=True)
         ]
     )
@@ -196,17 +203,18 @@ def _evaluated(
     metrics: Sequence[str],
     label: str,
     refinement: int,
+    border: Border | None,
     progress: Callable[[int], None] | None,
 ) -> list[Row]:
     query, truth = data.query, data.truth
-    floor = {name: _error(name, reached.states, truth, reached.states, query) for name in metrics}
+    floor = {name: _error(name, reached.states, truth, reached.states, query, border) for name in metrics}
     rows: list[Row] = []
     for method in methods:
         start = perf_counter()
         states, work = answered(method, query, dictionary, refinement)
         seconds = (perf_counter() - start) / query.batch
         for name in metrics:
-            value = _error(name, states, truth, reached.states, query)
+            value = _error(name, states, truth, reached.states, query, border)
             rows.append(_row(data, label, str(method), name, value, floor[name], float(work.mean()), seconds))
         if progress is not None:
             progress(1)

@@ -236,6 +236,7 @@ def evaluate_command(
                 metrics=metric or ("rel_l2", SPLITTING),
                 label=label,
                 refinement=finer,
+                border=chosen.border,
                 progress=advance,
             )
     print_rows(rows)

@@ -22,6 +22,7 @@ from hycop.evaluation import CURVE, Method, Named, Row, evaluate, merged
 from hycop.experiments.table import Bench, Learned, Table
 from hycop.model import Model
 from hycop.plots import Figure, curve_figure
+from hycop.problems import problem
 from hycop.query import Query
 from hycop.splitting import Scheme
 from hycop.surrogate import HyCOP
@@ -57,7 +58,14 @@ def judged(bench: Bench, name: str, learned: Learned, seed: int, variant: str, g
         data = bench.data(name, split, seed)
         against = Named(CLASSICAL, rival(model, held_out, data.query))
         label = inner.config.dictionary or "spectral"
-        found = evaluate([*methods, against], inner.dictionary, [data], label=label, refinement=inner.refinement)
+        found = evaluate(
+            [*methods, against],
+            inner.dictionary,
+            [data],
+            label=label,
+            refinement=inner.refinement,
+            border=problem(name).border,
+        )
         rows += [replace(row, variant=variant, method=row.method.partition(" (")[0]) for row in found]
     timing = replace(rows[0], split="train", method="HyCOP", metric="training seconds", value=learned.seconds)
     return [*rows, replace(timing, truth="", limit=0.0, work=0.0, seconds_per_sample=0.0)]

@@ -20,6 +20,9 @@ InitialCondition = Callable[[Draw, Setting], Array]
 """A family of initial states: point values (batch, channel, *grid) of the state at the cell centres of the setting's
 grid, whichever that is."""
 
+Border = Callable[[Array, Setting], tuple[Array, Setting]]
+"""(states, setting) → the same in other channels, such as velocity and pressure for momentum and energy."""
+
 Progress = Callable[[int], None]
 """Told how many more samples are done."""
 
@@ -53,6 +56,7 @@ class Problem:
     ``features`` name what a policy sees of a query, ``gain_features`` what feeds its gains.
     ``reference(processes, boundary, shape)`` gives the trusted solver of the equation or a part of it; a model runs its
     programs on a grid ``refinement`` times finer than the query's and learns by ``metric``, unless told otherwise.
+    ``border`` gives a state in the channels in which its errors are reported, if those are not the state's own.
     """
 
     name: str
@@ -70,6 +74,7 @@ class Problem:
     reference: Callable[[frozenset[str], tuple[str, ...], tuple[int, ...]], Reference]
     refinement: int = 1
     metric: str = "rel_l2"
+    border: Border | None = None
 
     @property
     def dictionary(self) -> Dictionary:
