@@ -86,7 +86,7 @@ class HyCOP:
     ) -> HyCOP:
         """Learns from a problem, whose queries it draws, or from a dataset, of which it holds a third back for the gate
         unless others are given as ``held_out``; ``settings`` change those of the preset."""
-        config = configured(preset, settings)
+        config = configured(preset, {**_suited(source), **settings})
         where = None if folder is None else Path(folder)
         task, named = _task(source, held_out, self.dictionary, config, seed, where if resume else None)
         if where is not None:
@@ -113,7 +113,7 @@ class HyCOP:
     ) -> list[HyCOP]:
         """What accuracy costs: models for at most ``points`` amounts of work, from the least that covers every process
         to the most that ``max_steps`` (and ``max_work``) allow. With a folder each has one of its own there."""
-        config = configured(preset, settings)
+        config = configured(preset, {**_suited(source), **settings})
         where = None if folder is None else Path(folder)
         task, named = _task(source, held_out, self.dictionary, config, seed, where if resume else None)
         if where is not None:
@@ -213,6 +213,12 @@ class HyCOP:
         return "HyCOP"
 
 
+def _suited(source: Problem | Dataset) -> Mapping[str, object]:
+    """Settings that suit the problem, if it is known."""
+    known = source if isinstance(source, Problem) else PROBLEMS.get(source.problem)
+    return {} if known is None else known.settings
+
+
 def _keep(task: Task, folder: Path) -> None:
     """Writes the queries of a run to its folder, so that a resumed run does not solve them again."""
     output_folder(folder)
@@ -240,7 +246,7 @@ def _learned(task: Task, problem: str, config: TrainingConfig, seed: int, **opti
         seed=seed,
         data_hash=done.data_hash,
         metrics={"train_loss": done.loss, "held_out_error": done.gate.learned_error},
-        refinement=task.refinement,
+        refinement=config.refinement,
         static_theta=done.static_theta,
     )
 
@@ -278,8 +284,6 @@ def _task(
         held_out,
         FeatureMap(tuple(chosen)),
         FeatureMap(gains if config.budget == "gain" else ()),
-        config.refinement or (known.refinement if known is not None else 1),
-        config.metric or (known.metric if known is not None else "rel_l2"),
     )
     return task, learn.problem
 

@@ -90,7 +90,7 @@ def train(
     written = {} if config_file is None else settings_from(config_file)
     base = preset or str(written.pop("preset", "quick"))
     overrides = {**written, **settings_of(settings)}
-    config = configured(base, overrides)
+    config = configured(base, {**chosen.settings, **overrides})
     parts = HyCOP(chosen.named_dictionary(config.dictionary))
     if json_file is not None:
         checked_output(json_file)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -54,9 +54,9 @@ class Problem:
     """A family of queries for one equation.
 
     ``features`` name what a policy sees of a query, ``gain_features`` what feeds its gains.
-    ``reference(processes, boundary, shape)`` gives the trusted solver of the equation or a part of it; a model runs its
-    programs on a grid ``refinement`` times finer than the query's and learns by ``metric``, unless told otherwise.
-    ``border`` gives a state in the channels in which its errors are reported, if those are not the state's own.
+    ``reference(processes, boundary, shape)`` gives the trusted solver of the equation or a part of it. ``settings`` are
+    those of training that suit the problem, whatever the preset. ``border`` gives a state in the channels in which its
+    errors are reported, if those are not the state's own.
     """
 
     name: str
@@ -72,9 +72,15 @@ class Problem:
     features: tuple[str, ...]
     gain_features: tuple[str, ...]
     reference: Callable[[frozenset[str], tuple[str, ...], tuple[int, ...]], Reference]
-    refinement: int = 1
-    metric: str = "rel_l2"
+    settings: Mapping[str, object] = field(default_factory=dict)
     border: Border | None = None
+
+    @property
+    def refinement(self) -> int:
+        """How many times finer than the query's is the grid on which its programs run, unless told otherwise."""
+        chosen = self.settings.get("refinement", 1)
+        assert isinstance(chosen, int)
+        return chosen
 
     @property
     def dictionary(self) -> Dictionary:

@@ -21,8 +21,9 @@ class TrainingConfig(BaseModel):
     features: Literal["dimensionless", "raw", "none"] = "dimensionless"
     budget: Literal["consistent", "gain", "literal"] = "consistent"
     dictionary: str | None = None
-    refinement: int | None = Field(None, ge=1, le=8)
-    metric: Literal["rel_l2", "nrmse"] | None = None
+    refinement: int = Field(1, ge=1, le=8)
+    learning_refinement: int | None = Field(None, ge=1, le=8)
+    metric: Literal["rel_l2", "nrmse"] = "rel_l2"
     horizon: Literal["fixed", "trajectory"] = "fixed"
     samples: int = Field(256, ge=8)
     validation: int = Field(200, ge=200)

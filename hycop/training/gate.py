@@ -19,7 +19,10 @@ EQUAL_WORK = 1.02
 EXTREME = 0.1
 
 FEW = 32
-"""Queries on which the work of a scheme is measured."""
+"""Queries on which the work of every scheme is measured, and its error estimated."""
+
+FINALISTS = 8
+"""Schemes that are compared on all queries."""
 
 
 @dataclass(frozen=True)
@@ -61,12 +64,18 @@ def best_classical(
         scheme: float(_measured(scheme, dictionary, few, refinement).work.mean())
         for scheme in portfolio(dictionary, query.setting, copies)
     }
-    errors = {
-        scheme: float(_errors(error, _measured(scheme, dictionary, query, refinement).states, truth, query).mean())
-        for scheme, cost in costs.items()
-        if cost <= most
-    }
-    return min(errors, key=errors.__getitem__) if errors else min(costs, key=costs.__getitem__)
+    rivals = [scheme for scheme, cost in costs.items() if cost <= most]
+    if not rivals:
+        return min(costs, key=costs.__getitem__)
+
+    def mean_error(scheme: Scheme, count: int) -> float:
+        part = query.take(slice(0, count))
+        states = _measured(scheme, dictionary, part, refinement).states
+        return float(_errors(error, states, truth[:count], part).mean())
+
+    # the few best on some of the queries are compared on all of them
+    finalists = sorted(rivals, key=lambda scheme: mean_error(scheme, FEW))[:FINALISTS]
+    return min(finalists, key=lambda scheme: mean_error(scheme, query.batch))
 
 
 def _measured(scheme: Scheme, dictionary: Dictionary, query: Query, refinement: int) -> Outcome:
