@@ -1,9 +1,9 @@
 """Steps in time for the compressible equations: stabilised Runge–Kutta–Chebyshev where viscosity is stiff.
 
-Sommeijer, Shampine & Verwer, J. Comput. Appl. Math. 88 (1998) 315: second order, and s stages are stable up to a damping
-of about s²/3 along the negative axis, where s explicit steps reach 2 s. The damping parameter is as large as Verwer,
-Sommeijer & Hundsdorfer (J. Comput. Phys. 201 (2004) 61) take for advection with diffusion: it widens the stable strip and
-damps what the grid does not resolve. Without stiffness three stages of third order (Shu & Osher 1988).
+Sommeijer, Shampine & Verwer, J. Comput. Appl. Math. 88 (1998) 315: second order, and s stages are stable up to a
+damping of about s²/3 along the negative axis, where s explicit steps reach 2 s. The damping parameter is as large as
+Verwer, Sommeijer & Hundsdorfer (J. Comput. Phys. 201 (2004) 61) take for advection with diffusion: it widens the stable
+strip and damps what the grid does not resolve. Without stiffness three stages of third order (Shu & Osher 1988).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NOT_STIFF = 0.5
 MOST_STEPS = 1e7
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)
 def chebyshev_weights(stages):  # type: ignore[no-untyped-def]
     """Weights (5, stages + 1) of the stages, of w₀, of the two stages before, of h F before and of h F₀; and the
     length of the stable interval.
@@ -50,7 +50,7 @@ def chebyshev_weights(stages):  # type: ignore[no-untyped-def]
     return weights, (centre + 1.0) / slope
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)
 def _combine(out, weights, start, before, earlier, rate, first):  # type: ignore[no-untyped-def]
     """out = a·start + b·before + c·earlier + d·rate + e·first, cell by cell."""
     a, b, c, d, e = weights
@@ -61,7 +61,7 @@ def _combine(out, weights, start, before, earlier, rate, first):  # type: ignore
                 out[k, i, j] = known + d * rate[k, i, j] + e * first[k, i, j]
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)
 def _third_order_step(w, h, first, system, work):  # type: ignore[no-untyped-def]
     """One explicit step of w, in place, given its rate; whether every stage is a valid state."""
     gamma, spacing, viscosity, convects, q, flux = system
@@ -75,7 +75,7 @@ def _third_order_step(w, h, first, system, work):  # type: ignore[no-untyped-def
     return valid
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)
 def _chebyshev_step(w, h, damping, first, system, work):  # type: ignore[no-untyped-def]
     """One stabilised step of w, in place, with as many stages as the viscous rate ``damping`` asks for."""
     gamma, spacing, viscosity, convects, q, flux = system
@@ -97,7 +97,7 @@ def _chebyshev_step(w, h, damping, first, system, work):  # type: ignore[no-unty
     return valid
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)
 def advance_sample(state, duration, gamma, spacing, viscosity, convects, courant, stiffness):  # type: ignore[no-untyped-def]
     """The state (4, n1, n2) after a duration; NaN everywhere if density or pressure does not stay positive.
 

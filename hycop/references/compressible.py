@@ -127,9 +127,7 @@ class CompressibleReference(GasReference):
 
     def advanced(self, state: Array, duration: float, gamma: float, spacing: Array, viscosity: Array) -> Array:
         convects = 1.0 if "euler" in self.processes else 0.0
-        out: Array = advance_sample(
-            state, duration, gamma, spacing, viscosity, convects, self.courant, self.stiffness
-        )
+        out: Array = advance_sample(state, duration, gamma, spacing, viscosity, convects, self.courant, self.stiffness)
         return out
 
     def work(self, u: Array, duration: Array, setting: Setting) -> Array:
@@ -139,7 +137,9 @@ class CompressibleReference(GasReference):
         crossing = np.zeros(setting.batch)
         if "euler" in self.processes:
             crossing = crossing_rate(u, setting.param("gamma"), spacing)
-        diffusion = LARGEST_SECOND * np.maximum((viscosity / spacing**2).sum(1), (viscosity[:, ::-1] / spacing**2).sum(1))
+        diffusion = LARGEST_SECOND * np.maximum(
+            (viscosity / spacing**2).sum(1), (viscosity[:, ::-1] / spacing**2).sum(1)
+        )
         span = np.broadcast_to(np.asarray(duration, dtype=np.float64), (setting.batch,))
         steps = np.maximum(1.0, np.ceil(span * np.maximum(crossing / self.courant, diffusion / self.stiffness)))
         # s stages reach a damping of 0.35 s²

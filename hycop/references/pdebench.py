@@ -51,9 +51,7 @@ class PDEBenchReference(GasReference):
         return state if self.refinement == 1 else prolong(state, setting.grid.boundary, self.refinement)
 
     def advanced(self, state: Array, duration: float, gamma: float, spacing: Array, viscosity: Array) -> Array:
-        out: Array = _advance_sample(
-            state, duration, gamma, spacing, viscosity, "euler" in self.processes, self.cfl
-        )
+        out: Array = _advance_sample(state, duration, gamma, spacing, viscosity, "euler" in self.processes, self.cfl)
         return out
 
     def work(self, u: Array, duration: Array, setting: Setting) -> Array:
@@ -69,7 +67,7 @@ class PDEBenchReference(GasReference):
         return work
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _primitives(w, gamma, q):  # type: ignore[no-untyped-def]
     """Fills q (4, n1 + ghosts, n2 + ghosts) with ρ, v_x, v_y, p; whether ρ and p are positive."""
     n1, n2 = w.shape[1:]
@@ -92,7 +90,7 @@ def _primitives(w, gamma, q):  # type: ignore[no-untyped-def]
     return bad == 0
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", inline="always")  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def _half_slope(before, here, after):  # type: ignore[no-untyped-def]
     """Half of van Leer's slope (J. Comput. Phys. 32 (1979) 101): the harmonic mean, zero at an extremum."""
     left, right = here - before, after - here
@@ -100,10 +98,13 @@ def _half_slope(before, here, after):  # type: ignore[no-untyped-def]
     return product / (left + right) if product > 0.0 else 0.0
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _hllc(gamma, rho, u, v, p, rho2, u2, v2, p2):  # type: ignore[no-untyped-def]
     """Fluxes of mass, momentum along and across, and energy between a left and a right state (Toro 1994)."""
-    energy, energy2 = p / (gamma - 1.0) + 0.5 * rho * (u * u + v * v), p2 / (gamma - 1.0) + 0.5 * rho2 * (u2 * u2 + v2 * v2)
+    energy, energy2 = (
+        p / (gamma - 1.0) + 0.5 * rho * (u * u + v * v),
+        p2 / (gamma - 1.0) + 0.5 * rho2 * (u2 * u2 + v2 * v2),
+    )
     c, c2 = math.sqrt(gamma * p / rho), math.sqrt(gamma * p2 / rho2)
     slowest, fastest = min(u - c, u2 - c2), max(u + c, u2 + c2)
     drive, drive2 = rho * (slowest - u), rho2 * (fastest - u2)
@@ -125,7 +126,7 @@ def _hllc(gamma, rho, u, v, p, rho2, u2, v2, p2):  # type: ignore[no-untyped-def
     return mass, momentum, shear, work
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _euler(base, step, gamma, spacing, q, face, out):  # type: ignore[no-untyped-def]
     """out = base − step·∇·F, with the fluxes F of the state whose primitive variables are q."""
     n1, n2 = base.shape[1:]
@@ -142,7 +143,15 @@ def _euler(base, step, gamma, spacing, q, face, out):  # type: ignore[no-untyped
                     face[k] = left + _half_slope(far, left, right)
                     face[4 + k] = right - _half_slope(left, right, beyond)
                 mass, momentum, shear, work = _hllc(
-                    gamma, face[0], face[along], face[across], face[3], face[4], face[4 + along], face[4 + across], face[7]
+                    gamma,
+                    face[0],
+                    face[along],
+                    face[across],
+                    face[3],
+                    face[4],
+                    face[4 + along],
+                    face[4 + across],
+                    face[7],
                 )
                 if i < n1 and j < n2:
                     out[0, i, j] += scale * mass
@@ -156,7 +165,7 @@ def _euler(base, step, gamma, spacing, q, face, out):  # type: ignore[no-untyped
                     out[3, i - di, j - dj] -= scale * work
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _viscous(w, step, spacing, viscosity, q):  # type: ignore[no-untyped-def]
     """One explicit step of ρ v_j,t = Σ_i ∂_i(ν_ij ρ ∂_i v_j) and of the energy that goes with it, in place."""
     n1, n2 = w.shape[1:]
@@ -177,7 +186,7 @@ def _viscous(w, step, spacing, viscosity, q):  # type: ignore[no-untyped-def]
                 w[3, i, j] += 0.5 * heat
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _slowest_crossing(q, gamma, spacing):  # type: ignore[no-untyped-def]
     """min dx/(|v| + c) over cells and axes."""
     fastest = 0.0
@@ -188,7 +197,7 @@ def _slowest_crossing(q, gamma, spacing):  # type: ignore[no-untyped-def]
     return 1.0 / fastest
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _advance_sample(state, duration, gamma, spacing, viscosity, convects, cfl):  # type: ignore[no-untyped-def]
     """The state (4, n1, n2) after a duration; NaN everywhere if density or pressure does not stay positive."""
     n1, n2 = state.shape[1:]

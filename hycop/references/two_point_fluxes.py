@@ -1,9 +1,9 @@
 """Sixth-order conservative differences of the compressible equations: fluxes between pairs of cells one to three apart.
 
 The rate of a cell is Σ_axis Σ_l [G_l(i − l, i) − G_l(i, i + l)] for l = 1, 2, 3, so that what leaves one cell enters
-another. Convection takes the averages of Kennedy & Gruber (2008) in the pairs of Pirozzoli (J. Comput. Phys. 229 (2010)
-7180), which keep kinetic energy; viscosity takes k (φ' − φ) with k the mean of both ends, which is of full order because
-(k φ')' = ½[k φ'' + (k φ)'' − φ k''].
+another. Convection takes the averages of Kennedy & Gruber (2008) in the pairs of Pirozzoli (J. Comput. Phys. 229
+(2010) 7180), which keep kinetic energy; viscosity takes k (φ' − φ) with k the mean of both ends, which is of full order
+because (k φ')' = ½[k φ'' + (k φ)'' − φ k''].
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LARGEST_SECOND = 2.0 * (SECOND[0] + SECOND[2]) * 2.0
 """−dx² times the second difference of the shortest wave."""
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def primitive_variables(w, gamma, q):  # type: ignore[no-untyped-def]
     """Fills q (6, n1, n2 + ghosts) with ρ, v_x, v_y, p, enthalpy H and sound speed c; whether ρ and p are positive."""
     n1, n2 = w.shape[1:]
@@ -54,7 +54,7 @@ def primitive_variables(w, gamma, q):  # type: ignore[no-untyped-def]
     return bad == 0
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _pair_fluxes(q, i, i2, s, s2, cells, axis, convection, diffusion, viscosity, flux):  # type: ignore[no-untyped-def]
     """What passes from cells (i, j + s) to (i2, j + s2), convected and diffused, for all j.
 
@@ -75,7 +75,7 @@ def _pair_fluxes(q, i, i2, s, s2, cells, axis, convection, diffusion, viscosity,
         flux[3, j] = 0.5 * (mass * enthalpies - stress * (u + u2) - shear * (v + v2))
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", inline="always")  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def _fifth_difference(q, c, rows, j, shifts):  # type: ignore[no-untyped-def]
     outer = q[c, rows[5], j + shifts[5]] - q[c, rows[0], j + shifts[0]]
     middle = q[c, rows[4], j + shifts[4]] - q[c, rows[1], j + shifts[1]]
@@ -83,7 +83,7 @@ def _fifth_difference(q, c, rows, j, shifts):  # type: ignore[no-untyped-def]
     return outer - 5.0 * middle + 10.0 * inner
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _upwind_fluxes(q, rows, shifts, cells, axis, scale, flux):  # type: ignore[no-untyped-def]
     """scale·|A| δ⁵, for all j: each characteristic wave of the fifth difference at its own speed, as Roe (1981) does.
 
@@ -101,9 +101,10 @@ def _upwind_fluxes(q, rows, shifts, cells, axis, scale, flux):  # type: ignore[n
         v = 0.5 * (q[across, left, s] + q[across, right, s2])
         enthalpy = 0.5 * (q[4, left, s] + q[4, right, s2])
         c = 0.5 * (q[5, left, s] + q[5, right, s2])
-        forward = scale * abs(u + c) * (dp + density * c * du) / (2.0 * c * c)
-        backward = scale * abs(u - c) * (dp - density * c * du) / (2.0 * c * c)
-        entropy = scale * abs(u) * (drho - dp / (c * c))
+        compliance = 1.0 / (c * c)
+        forward = 0.5 * scale * compliance * abs(u + c) * (dp + density * c * du)
+        backward = 0.5 * scale * compliance * abs(u - c) * (dp - density * c * du)
+        entropy = scale * abs(u) * (drho - compliance * dp)
         shear = scale * abs(u) * density * dv
         mass = forward + backward + entropy
         flux[0, j] = mass
@@ -113,7 +114,7 @@ def _upwind_fluxes(q, rows, shifts, cells, axis, scale, flux):  # type: ignore[n
         flux[3, j] = (forward + backward) * enthalpy + (forward - backward) * u * c + entropy * kinetic + shear * v
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _give(flux, rate, i, i2, distance):  # type: ignore[no-untyped-def]
     """Takes the fluxes from the cells of row i and gives them to row i2, or along the row if that is the same."""
     n2 = rate.shape[2]
@@ -128,7 +129,7 @@ def _give(flux, rate, i, i2, distance):  # type: ignore[no-untyped-def]
                 rate[c, i, j] += flux[c, j] - flux[c, j + distance]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def rates(w, gamma, spacing, viscosity, convects, q, flux, rate):  # type: ignore[no-untyped-def]
     """Fills ``rate`` with ∂w/∂t of the state w (4, n1, n2) and returns whether w is a valid state.
 
@@ -161,7 +162,7 @@ def rates(w, gamma, spacing, viscosity, convects, q, flux, rate):  # type: ignor
     return valid
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def fastest_rates(q, spacing, viscosity):  # type: ignore[no-untyped-def]
     """Σ_axis (|v| + c)/dx of the fastest cell, and the largest rate at which viscosity damps a wave.
 
