@@ -6,11 +6,11 @@ with p = (γ − 1)(E − ½ρ|v|²), split into Euler and viscosity. The viscos
 τ_ij = ν_ij ρ ∂_i v_j without cross derivatives, ν = η + ζ + η/3 along the velocity and η across it, so that pressure is
 heated by (γ − 1) ν_ij ρ (∂_i v_j)².
 
-Initial states follow PDEBench's random fields. A mean density and a temperature T₀ = p₀/ρ₀ from 0.1 to 10; on them waves
-of all numbers |i|, |j| from 1 to 4 with amplitudes |k|^−½ and random phases, for each of ρ, p, v_x, v_y; the mean
-deviation of ρ and p is 0.01 to 0.2 of their own mean, but the largest never above 0.8 of it, so that both stay positive;
-the mean speed is M √(γ T₀). Half of the samples keep their waves in a square of side 0.45 only, with edges as tanh of
-width 0.01. The norms come from a fixed set of points, so a sample is the same function on every grid.
+Initial states follow PDEBench's random fields. A mean density and a temperature T₀ = p₀/ρ₀ from 0.1 to 10; on them
+waves of all numbers |i|, |j| from 1 to 4 with amplitudes |k|^−½ and random phases, for each of ρ, p, v_x, v_y; the mean
+deviation of ρ and p is 0.01 to 0.2 of their own mean, but the largest never above 0.8 of it, so that both stay
+positive; the mean speed is M √(γ T₀). Half of the samples keep their waves in a square of side 0.45 only, with edges as
+tanh of width 0.01. The norms come from a fixed set of points, so a sample is the same function on every grid.
 
 γ = 5/3, and M = η = ζ = 0.1 as in the paper, which asks for T = 0.05 and nothing out of distribution. The ``ood`` split
 is this project's: M from 0.2 to 0.4, η and ζ each from 0.03 to 0.07 or from 0.15 to 0.3. ``train`` and ``trajectory``
