@@ -31,7 +31,7 @@ LARGEST_SECOND = 2.0 * (SECOND[0] + SECOND[2]) * 2.0
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def primitive_variables(w, gamma, q):  # type: ignore[no-untyped-def]
+def _primitive_variables(w, gamma, q):  # type: ignore[no-untyped-def]
     """Fills q (6, n1, n2 + ghosts) with ρ, v_x, v_y, p, enthalpy H and sound speed c; whether ρ and p are positive."""
     n1, n2 = w.shape[1:]
     bad = 0
@@ -130,12 +130,12 @@ def _give(flux, rate, i, i2, distance):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def rates(w, gamma, spacing, viscosity, convects, q, flux, rate):  # type: ignore[no-untyped-def]
+def _rates(w, gamma, spacing, viscosity, convects, q, flux, rate):  # type: ignore[no-untyped-def]
     """Fills ``rate`` with ∂w/∂t of the state w (4, n1, n2) and returns whether w is a valid state.
 
-    ``convects`` is 1 with the Euler equations and 0 without; q (6, n1, n2 + 6) and flux (4, n2 + 3) are work space.
+    q (6, n1, n2 + 6) and flux (4, n2 + 3) are work space.
     """
-    valid = primitive_variables(w, gamma, q)
+    valid = _primitive_variables(w, gamma, q)
     n1, n2 = w.shape[1:]
     rate[:] = 0.0
     for i in range(n1):
@@ -163,7 +163,7 @@ def rates(w, gamma, spacing, viscosity, convects, q, flux, rate):  # type: ignor
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def fastest_rates(q, spacing, viscosity):  # type: ignore[no-untyped-def]
+def _fastest_rates(q, spacing, viscosity):  # type: ignore[no-untyped-def]
     """Σ_axis (|v| + c)/dx of the fastest cell, and the largest rate at which viscosity damps a wave.
 
     The viscous bound holds for equal neighbours and grows with the ratio of their densities.
@@ -180,3 +180,28 @@ def fastest_rates(q, spacing, viscosity):  # type: ignore[no-untyped-def]
     x, y = 1.0 / spacing[0] ** 2, 1.0 / spacing[1] ** 2
     diffusion = max(viscosity[0] * x + viscosity[1] * y, viscosity[1] * x + viscosity[0] * y)
     return crossing, LARGEST_SECOND * 0.5 * (1.0 + ratio) * diffusion
+
+
+class TwoPointFluxes:
+    """∂w/∂t of states (4, n1, n2) in one box, a callable; ``convects`` is 1 with the Euler equations and 0 without.
+
+    ``viscosity`` holds ν along the velocity and across it.
+    """
+
+    def __init__(self, shape: tuple[int, ...], gamma: float, spacing: Array, viscosity: Array, convects: float) -> None:
+        self._coefficients = gamma, spacing, viscosity, convects
+        self._primitives = np.empty((6, shape[0], shape[1] + 2 * GHOSTS))
+        self._flux = np.empty((4, shape[1] + GHOSTS))
+
+    def __call__(self, w: Array, out: Array) -> bool:
+        """Fills ``out`` with the rate of change of w; whether density and pressure of w are positive."""
+        return bool(_rates(w, *self._coefficients, self._primitives, self._flux, out))
+
+    def valid(self, w: Array) -> bool:
+        return bool(_primitive_variables(w, self._coefficients[0], self._primitives))
+
+    def fastest(self) -> tuple[float, float]:
+        """Of the state that was seen last: Σ_axis (|v| + c)/dx of the fastest cell, and the fastest viscous decay."""
+        _, spacing, viscosity, convects = self._coefficients
+        crossing, decay = _fastest_rates(self._primitives, spacing, viscosity)
+        return convects * crossing, decay
