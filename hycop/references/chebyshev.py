@@ -18,6 +18,8 @@ from hycop.grid import Array
 
 DAMPING = 10.0
 FEWEST_STAGES = 4
+STABLE = 0.348
+"""Length of the stable interval over the square of many stages."""
 
 Rate = Callable[[Array, Array], bool]
 """(state, out) → whether the state is valid; fills ``out`` with its rate of change."""
@@ -50,7 +52,7 @@ def chebyshev_weights(stages: int) -> tuple[Array, float]:
 
 
 def stages_for(damping: float) -> int:
-    """The fewest stages that are stable for a step times the fastest rate of decay."""
+    """The fewest stages that are stable for ``damping``, a step times the fastest rate of decay."""
     stages = FEWEST_STAGES
     while chebyshev_weights(stages)[1] < damping:
         stages += 1

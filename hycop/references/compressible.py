@@ -13,7 +13,7 @@ from hycop.errors import InvalidInputError
 from hycop.grid import AXES, Array
 from hycop.primitive import ALL_CHANNELS
 from hycop.query import Channel, Setting
-from hycop.references.chebyshev import Stepper, stages_for
+from hycop.references.chebyshev import FEWEST_STAGES, STABLE, Stepper
 from hycop.references.fourier import cell_averages, interpolate
 from hycop.references.reference import RefinedReference, run_blocks
 from hycop.references.two_point_fluxes import LARGEST_SECOND, TwoPointFluxes
@@ -161,7 +161,7 @@ class CompressibleReference(GasReference):
         )
         span = np.broadcast_to(np.asarray(duration, dtype=np.float64), (setting.batch,))
         steps = np.maximum(1.0, np.ceil(span * np.maximum(crossing / self.courant, diffusion / self.stiffness)))
-        stages = np.array([stages_for(damping) for damping in diffusion * span / steps])
+        stages = np.maximum(FEWEST_STAGES, np.ceil(np.sqrt(diffusion * span / steps / STABLE)))
         work: Array = steps * stages * len(CHANNELS) * fine.grid.cells
         return work
 
