@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from hycop.references.compressible import CompressibleReference
 from hycop.references.finite_volume import FiniteVolumeReference
 from hycop.references.fourier import FourierReference
+from hycop.references.pdebench import PDEBenchReference
 from hycop.references.reference import Reference, error_estimate
 
-__all__ = ["FiniteVolumeReference", "FourierReference", "Reference", "error_estimate"]
+__all__ = [
+    "CompressibleReference",
+    "FiniteVolumeReference",
+    "FourierReference",
+    "PDEBenchReference",
+    "Reference",
+    "error_estimate",
+]
