@@ -264,9 +264,9 @@ def _task(
     if isinstance(source, Problem):
         split = "trajectory" if config.horizon == "trajectory" else "train"
         known: Problem | None = source
-        learn = _drawn(source, config.samples, split, seed, kept, "train")
+        learn = _drawn(source, config.samples, split, seed, config.shape, kept, "train")
         # another stream of the same distribution: no query is in both
-        held_out = judges or _drawn(source, config.validation, split, seed + 2**32, kept, "held_out")
+        held_out = judges or _drawn(source, config.validation, split, seed + 2**32, config.shape, kept, "held_out")
     else:
         known = PROBLEMS.get(source.problem)
         learn, held_out = (source, judges) if judges is not None else _parted(source)
@@ -288,10 +288,12 @@ def _task(
     return task, learn.problem
 
 
-def _drawn(source: Problem, samples: int, split: str, seed: int, kept: Path | None, name: str) -> Dataset:
+def _drawn(
+    source: Problem, samples: int, split: str, seed: int, shape: tuple[int, ...] | None, kept: Path | None, name: str
+) -> Dataset:
     if kept is not None and (kept / f"{name}.nc").exists():
         return load(kept / f"{name}.nc", problem=source.name)
-    return source.sample(samples, split, seed)
+    return source.sample(samples, split, seed, shape=shape)
 
 
 def _parted(data: Dataset) -> tuple[Dataset, Dataset]:

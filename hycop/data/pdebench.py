@@ -33,6 +33,9 @@ from hycop.query import Channel, Setting
 GAMMA = 5.0 / 3.0
 """Ratio of specific heats of PDEBench's two- and three-dimensional flows."""
 
+PDEBENCH = (".hdf5", ".h5")
+"""Suffixes of such files."""
+
 UNEVEN = 1e-2
 """Largest relative deviation of a spacing from the mean: single precision leaves some 1e-4."""
 

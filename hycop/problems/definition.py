@@ -56,7 +56,8 @@ class Problem:
     ``features`` name what a policy sees of a query, ``gain_features`` what feeds its gains.
     ``reference(processes, boundary, shape)`` gives the trusted solver of the equation or a part of it. ``settings`` are
     those of training that suit the problem, whatever the preset. ``border`` gives a state in the channels in which its
-    errors are reported, if those are not the state's own.
+    errors are reported, if those are not the state's own. ``estimated`` samples are solved twice for the error of the
+    truth.
     """
 
     name: str
@@ -74,6 +75,7 @@ class Problem:
     reference: Callable[[frozenset[str], tuple[str, ...], tuple[int, ...]], Reference]
     settings: Mapping[str, object] = field(default_factory=dict)
     border: Border | None = None
+    estimated: int = ESTIMATED
 
     @property
     def refinement(self) -> int:
@@ -156,7 +158,8 @@ class Problem:
             parts.append((setting, at, reference.trajectory(initial, setting, at)))
             if progress is not None:
                 progress(count)
-        count = min(ESTIMATED if set(walls) == {"periodic"} else ESTIMATED_WITH_ENDS, samples)
+        few = self.estimated if set(walls) == {"periodic"} else min(self.estimated, ESTIMATED_WITH_ENDS)
+        count = min(few, samples)
         setting, at, initial = self._queries(chosen, split, seed, 0, count, shape, walls, asked)
         error = error_estimate(reference, initial, setting, at)
         joined = Setting(
