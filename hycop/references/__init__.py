@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+from hycop.references.burgers import ColeHopfReference
 from hycop.references.finite_volume import FiniteVolumeReference
 from hycop.references.fourier import FourierReference
+from hycop.references.kuramoto_sivashinsky import KuramotoSivashinskyReference
 from hycop.references.reference import Reference, error_estimate
+from hycop.references.shallow_water import ShallowWaterReference
 
-__all__ = ["FiniteVolumeReference", "FourierReference", "Reference", "error_estimate"]
+__all__ = [
+    "ColeHopfReference",
+    "FiniteVolumeReference",
+    "FourierReference",
+    "KuramotoSivashinskyReference",
+    "Reference",
+    "ShallowWaterReference",
+    "error_estimate",
+]

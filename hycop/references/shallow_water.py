@@ -71,7 +71,9 @@ class ShallowWaterReference(RefinedReference):
             raise InvalidInputError(f"shallow-water reference: the channels must be {names}")
         if "gravity" in self.processes and not (setting.param("g") > 0).all():
             sample = int(np.flatnonzero(~(setting.param("g") > 0))[0])
-            raise InvalidInputError(f"parameter 'g' of sample {sample} is {setting.param('g')[sample]}: g > 0 is needed")
+            raise InvalidInputError(
+                f"parameter 'g' of sample {sample} is {setting.param('g')[sample]}: g > 0 is needed"
+            )
         return setting
 
     def fine_state(self, averages: Array, setting: Setting) -> Array:
@@ -175,4 +177,3 @@ def _corrected(u: Array, setting: Setting, sign: float) -> Array:
         second = wide[..., :-2] - 2.0 * moved + wide[..., 2:]
         u = np.moveaxis(moved + sign / 24.0 * second, -1, along)
     return np.ascontiguousarray(u)
-
