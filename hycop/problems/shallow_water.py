@@ -204,7 +204,7 @@ def _problem(name: str, axes: int, cells: int) -> Problem:
     return Problem(
         name=name,
         equation="h_t + ∇·m = 0, m_t + ∇·(m⊗m/h) + ∇(g h²/2) = 0",
-        behaviour=f"depth h, momentum m; splits id and ood at T={HORIZON:g}, train at T in [{TRAIN[0]:g}, {TRAIN[1]:g}]",
+        behaviour=f"depth h, momentum m; id and ood at T={HORIZON:g}, train at T in [{TRAIN[0]:g}, {TRAIN[1]:g}]",
         processes=("gravity", "momentum"),
         channels=(Channel("h"), *momenta),
         shape=(cells,) * axes,

@@ -93,10 +93,8 @@ class KuramotoSivashinskyReference(RefinedReference):
         out[:] = state
         moving = np.flatnonzero(duration > 0)
         if self.processes == {"nonlinear"}:
-            shape = moving.size, state.shape[2]
-            u, inviscid = state[moving, 0], np.zeros(moving.size)
-            later = burgers_flow(u, lengths[moving], duration[moving], inviscid, shape[1], self.workers)
-            out[moving, 0] = later
+            u, nu = state[moving, 0], np.zeros(moving.size)
+            out[moving, 0] = burgers_flow(u, lengths[moving], duration[moving], nu, u.shape[1], self.workers)
             return
         steps = self._steps(duration)
 
