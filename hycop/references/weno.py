@@ -21,7 +21,7 @@ MOST_STEPS = 1e7
 def face_value(a, b, c, d, e, small):  # type: ignore[no-untyped-def]
     """The function whose averages over five cells are a … e, at the face between c and d (WENO-Z, fifth order).
 
-    The weights d_k (1 + (τ/B_k)²) are multiplied by (B₀B₁B₂)², which leaves one division.
+    The weights d_k (1 + τ/B_k) are multiplied by B₀B₁B₂, which leaves one division.
     """
     b0 = 13.0 / 12.0 * (a - 2.0 * b + c) ** 2 + 0.25 * (a - 4.0 * b + 3.0 * c) ** 2
     b1 = 13.0 / 12.0 * (b - 2.0 * c + d) ** 2 + 0.25 * (b - d) ** 2
@@ -135,10 +135,10 @@ def _add_columns(rate, right, left, channel, small, scale):  # type: ignore[no-u
     _, n1, n2 = rate.shape
     face = np.empty(n2 + 1)
     for i in range(n1):
-        r, l = right[channel, i + GHOSTS], left[channel, i + GHOSTS]  # noqa: E741
+        r, f = right[channel, i + GHOSTS], left[channel, i + GHOSTS]
         for j in range(n2 + 1):
             face[j] = face_value(r[j], r[j + 1], r[j + 2], r[j + 3], r[j + 4], small) + face_value(
-                l[j + 5], l[j + 4], l[j + 3], l[j + 2], l[j + 1], small
+                f[j + 5], f[j + 4], f[j + 3], f[j + 2], f[j + 1], small
             )
         for j in range(n2):
             rate[channel, i, j] -= scale * (face[j + 1] - face[j])
