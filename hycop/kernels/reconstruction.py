@@ -100,7 +100,7 @@ def fill_ghosts(v, rows, n, plane, codes, signs):  # type: ignore[no-untyped-def
 
 
 @numba.njit(cache=True, error_model="numpy")
-def _van_leer(b: float, c: float, d: float) -> tuple[float, float]:
+def van_leer(b: float, c: float, d: float) -> tuple[float, float]:
     """Both edges of the middle cell with van Leer's slope (J. Comput. Phys. 32 (1979) 101): zero at an extremum."""
     left, right = c - b, d - c
     product = left * right
@@ -141,7 +141,7 @@ def edges(v, c, start, count, stride, reconstruction, lower, upper):  # type: ig
     elif reconstruction == MUSCL:
         for k in range(count):
             x = start + k
-            lower[c, k], upper[c, k] = _van_leer(v[c, x - stride], v[c, x], v[c, x + stride])
+            lower[c, k], upper[c, k] = van_leer(v[c, x - stride], v[c, x], v[c, x + stride])
     else:
         for k in range(count):
             lower[c, k] = upper[c, k] = v[c, start + k]

@@ -37,11 +37,18 @@ BLOCK = 8
 SHALLOWEST = 0.1
 """Depth at the edge of a cell, as a fraction of its average, below which the edges are pulled towards the average."""
 
+STEEP = 4.0
+"""Ratio of the depths of neighbours above which a cell is taken as constant."""
+
 DRY = 1e-9
 """Depth, as a fraction of the sample's largest, below which water does not move."""
 
+SPEED_UP = 100.0
+"""Growth of the fastest wave during one duration beyond which a state has blown up."""
+
 REFUSALS = 8
-"""How often a sub-step that leaves a depth negative is tried again with half its length."""
+"""How often a sub-step is tried again with half its length: if it leaves a depth negative, or waves so much faster than
+before that it was too long for them."""
 
 
 @numba.njit(cache=True, error_model="numpy")
@@ -119,19 +126,22 @@ def _flux(system, left, right, shift, count, normal, g, dry, flux):  # type: ign
 
 
 @numba.njit(cache=True, error_model="numpy")
-def _keep_wet(v, start, count, lower, upper):  # type: ignore[no-untyped-def]
-    """Pulls the edges of a cell towards its average until depth there, and in between, is positive.
+def _keep_wet(v, start, count, stride, lower, upper):  # type: ignore[no-untyped-def]
+    """Pulls the edges of a cell towards its average until depth there, and in between, is positive; all the way next to
+    a cell that is ``STEEP`` times as deep, since momentum over depth has no bounds there.
 
     Zhang and Shu, Proc. R. Soc. A 467 (2011) 2752, with the four-point Lobatto rule.
     """
     for k in range(count):
-        h = v[0, start + k]
+        x = start + k
+        before, h, after = v[0, x - stride], v[0, x], v[0, x + stride]
         between = (12.0 * h - (lower[0, k] + upper[0, k])) / 10.0
         least = min(lower[0, k], upper[0, k], between)
-        if least < SHALLOWEST * h:
-            pull = (1.0 - SHALLOWEST) * h / (h - least)
+        steep = STEEP * min(before, h, after) < max(before, h, after)
+        if steep or least < SHALLOWEST * h:
+            pull = 0.0 if steep else (1.0 - SHALLOWEST) * h / (h - least)
             for c in range(v.shape[0]):
-                mean = v[c, start + k]
+                mean = v[c, x]
                 lower[c, k] = mean + pull * (lower[c, k] - mean)
                 upper[c, k] = mean + pull * (upper[c, k] - mean)
 
@@ -140,7 +150,7 @@ def _keep_wet(v, start, count, lower, upper):  # type: ignore[no-untyped-def]
 def _edges(v, start, count, stride, reconstruction, lower, upper):  # type: ignore[no-untyped-def]
     for c in range(v.shape[0]):
         edges(v, c, start, count, stride, reconstruction, lower, upper)
-    _keep_wet(v, start, count, lower, upper)
+    _keep_wet(v, start, count, stride, lower, upper)
 
 
 @numba.njit(cache=True, error_model="numpy")
@@ -236,8 +246,8 @@ def _march(v, rows, n, plane, duration, codes, signs, dx, g, cfl, keeps, system,
     if system == BOTH:
         _settle(v, dry)
     rate = _rate(v, 0, rows, n, plane, dx, g, dry, system)
-    remaining, refusals = duration, 0
-    while remaining > 0.0 and refusals <= REFUSALS and remaining * rate / cfl <= MOST_SUB_STEPS:
+    remaining, refusals, most = duration, 0, min(SPEED_UP * rate, MOST_SUB_STEPS * cfl / duration)
+    while remaining > 0.0 and refusals <= REFUSALS and rate <= most:
         steps = max(1.0, ceil(remaining * rate / cfl * (1.0 - ROUNDING)))
         step = remaining / steps / 2.0**refusals
         ratio[0], ratio[1] = step / dx[0], step / dx[1]
@@ -251,11 +261,11 @@ def _march(v, rows, n, plane, duration, codes, signs, dx, g, cfl, keeps, system,
         for task in numba.prange(blocks):
             rates[task] = _rate(now, task * block, min((task + 1) * block, rows), n, plane, dx, g, dry, system)
         after = _largest(rates)
-        if np.isnan(after):
-            refusals += 1
-        else:
+        if after * step <= 2.0 * cfl:  # false if NaN
             remaining, rate, refusals = remaining - step, after, 0
             v, stage, new = now, out, v
+        else:
+            refusals += 1
     if system == BOTH:
         _settle(v, dry)
     if remaining > 0.0 or np.isnan(rate):

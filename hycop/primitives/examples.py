@@ -45,18 +45,18 @@ def _waves(rng: np.random.Generator, grid: Grid, modes: Sequence[tuple[int, ...]
 
 
 def line_example(seed: int, length: float = 1.0, batch: int = 3) -> tuple[Array, Setting]:
-    """Smooth scalar fields of either sign, a few Fourier modes each, on lines of about the given length."""
+    """Smooth scalar fields in (0, 1), a few Fourier modes each, on lines of about the given length."""
     rng = np.random.default_rng(seed)
-    grid = Grid((15,), length * rng.uniform(0.8, 1.2, (batch, 1)), ("periodic",))
-    u = rng.uniform(-0.3, 0.3, (batch, 1)) + _waves(rng, grid, ((1,), (1,), (2,)), 0.25)
+    grid = Grid((27,), length * rng.uniform(0.8, 1.2, (batch, 1)), ("periodic",))
+    u = 0.5 + _waves(rng, grid, ((1,), (1,), (2,)), 0.15)
     return u[:, None], Setting(grid, (Channel("u"),), {})
 
 
 def shallow_water_example(seed: int, batch: int = 3) -> tuple[Array, Setting]:
-    """Smooth waves on water about one deep, Froude numbers about a third, on a small anisotropic grid."""
+    """Smooth waves on water about one deep, Froude numbers about a quarter, on a small anisotropic grid."""
     rng = np.random.default_rng(seed)
     grid = Grid((9, 8), rng.uniform(8.0, 12.0, (batch, 2)), ("periodic", "periodic"))
     channels = (Channel("h"), Channel("hu", normal=0), Channel("hv", normal=1))
     depth = 1.0 + _waves(rng, grid, ((1, 0), (0, 1), (1, 1)), 0.08)
-    momentum = [level + _waves(rng, grid, ((1, 0), (0, 1), (1, -1)), 0.3) for level in (0.5, -0.3)]
+    momentum = [level + _waves(rng, grid, ((1, 0), (0, 1), (1, -1)), 0.15) for level in (0.6, -0.6)]
     return np.stack([depth, *momentum], axis=1), Setting(grid, channels, {"g": rng.uniform(9.0, 11.0, batch)})
