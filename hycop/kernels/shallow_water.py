@@ -58,7 +58,7 @@ def _velocity(m: float, h: float, dry: float) -> float:
 
 @numba.njit(cache=True, error_model="numpy")
 def _gravity_flux(left, right, shift, count, normal, g, flux):  # type: ignore[no-untyped-def]
-    """Rusanov's flux of (m, ½gh²): there are but two waves, ±√(gh), so it resolves both; momentum along a face stays."""
+    """Rusanov's flux of (m, ½gh²): of the two waves ±√(gh) it resolves both. Momentum along the face stays."""
     for k in range(count):
         h0, h1 = left[0, k], right[0, k + shift]
         m0, m1 = left[normal, k], right[normal, k + shift]
@@ -74,17 +74,18 @@ def _gravity_flux(left, right, shift, count, normal, g, flux):  # type: ignore[n
 def _momentum_flux(left, right, shift, count, normal, flux):  # type: ignore[no-untyped-def]
     """Godunov's flux of m²/h, which is convex in m with its minimum at rest: the larger of what either side sends.
 
-    Momentum along the face goes with the same side's velocity.
+    Momentum along the face goes with what flows out of its own side, the sum of both where they collide.
     """
     for k in range(count):
-        ahead = max(left[normal, k], 0.0)
-        back = min(right[normal, k + shift], 0.0)
-        u0, u1 = ahead / left[0, k], back / right[0, k + shift]
+        ahead, back = max(left[normal, k], 0.0), min(right[normal, k + shift], 0.0)
         flux[0, k] = 0.0
-        flux[normal, k] = max(ahead * u0, back * u1)
-        for c in range(1, flux.shape[0]):
-            if c != normal:
-                flux[c, k] = u0 * left[c, k] if ahead * u0 > back * u1 else u1 * right[c, k + shift]
+        flux[normal, k] = max(ahead * ahead / left[0, k], back * back / right[0, k + shift])
+    for c in range(1, flux.shape[0]):
+        if c != normal:
+            for k in range(count):
+                ahead = max(left[normal, k], 0.0) / left[0, k]
+                back = min(right[normal, k + shift], 0.0) / right[0, k + shift]
+                flux[c, k] = ahead * left[c, k] + back * right[c, k + shift]
 
 
 @numba.njit(cache=True, error_model="numpy")
@@ -157,29 +158,25 @@ def _edges(v, start, count, stride, reconstruction, lower, upper):  # type: igno
 def _stage(v, base, out, first, last, n, plane, ratio, g, dry, keep, system, reconstruction):  # type: ignore[no-untyped-def]
     """Rows first … last − 1 of out = keep·base + (1 − keep)·(v − Σ_axis τ/Δx·(flux out − flux in))."""
     channels, width = v.shape[0], n + 2 * GHOSTS
-    lower, upper, below = np.empty((channels, n + 2)), np.empty((channels, n + 2)), np.empty((channels, n))
+    lower, upper, below = np.empty((channels, n + 2)), np.empty((channels, n + 2)), np.empty((channels, n + 2))
     flux, enters, leaves = np.empty((channels, n + 1)), np.empty((channels, n)), np.empty((channels, n))
-    along = channels - 1  # the momentum along the rows is the last channel
-    if plane:
-        start = (first + GHOSTS) * width + GHOSTS
-        _edges(v, start - width, n, width, reconstruction, lower, below)
-        _edges(v, start, n, width, reconstruction, lower, upper)
-        _flux(system, below, lower, 0, n, 1, g, dry, enters)
-        below[:] = upper[:, :n]
-    for i in range(first, last):
+    for i in range(first - 1, last):  # a row is updated once the fluxes from it to the next one are known
         start = (i + GHOSTS if plane else i) * width + GHOSTS
         if plane:
+            if i < first:
+                _edges(v, start, n, width, reconstruction, lower, below)
             _edges(v, start + width, n, width, reconstruction, lower, upper)
             _flux(system, below, lower, 0, n, 1, g, dry, leaves)
-            below[:] = upper[:, :n]
-        _edges(v, start - 1, n + 2, 1, reconstruction, lower, upper)
-        _flux(system, upper, lower, 1, n + 1, along, g, dry, flux)
-        for c in range(channels):
-            for k in range(n):
-                change = ratio[1] * (flux[c, k + 1] - flux[c, k])
-                if plane:
-                    change += ratio[0] * (leaves[c, k] - enters[c, k])
-                out[c, start + k] = keep * base[c, start + k] + (1.0 - keep) * (v[c, start + k] - change)
+            below, upper = upper, below
+        if i >= first:
+            _edges(v, start - 1, n + 2, 1, reconstruction, lower, upper)
+            _flux(system, upper, lower, 1, n + 1, channels - 1, g, dry, flux)
+            for c in range(channels):
+                for k in range(n):
+                    change = ratio[1] * (flux[c, k + 1] - flux[c, k])
+                    if plane:
+                        change += ratio[0] * (leaves[c, k] - enters[c, k])
+                    out[c, start + k] = keep * base[c, start + k] + (1.0 - keep) * (v[c, start + k] - change)
         enters, leaves = leaves, enters
 
 

@@ -1,4 +1,4 @@
-"""Burgers' equation u_t + (½u²)_x = ν u_xx: its nonlinear advection, and viscosity that is the same along every axis."""
+"""Burgers' equation u_t + (½u²)_x = ν u_xx: nonlinear advection, and viscosity that is the same along every axis."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from hycop.errors import InvalidInputError, UnknownNameError
 from hycop.grid import AXES, BOUNDARIES, Array
 from hycop.kernels import burgers as kernel
+from hycop.kernels.reconstruction import STAGES
 from hycop.primitive import ALL_CHANNELS, EXACT, Symbol, checked_duration, flow_of, transform_work, update_work
 from hycop.primitives.diffusion import FiniteVolumeDiffusion, SpectralDiffusion
 from hycop.primitives.examples import line_example, scalar_example
@@ -63,7 +64,7 @@ class BurgersAdvection:
         _checked_line(setting)
         courant = np.abs(u).max(axis=(1, 2)) * duration / setting.grid.spacing[:, 0]
         steps = np.fmax(np.ceil(courant / self.cfl), 1.0)  # one for a state that is lost
-        return update_work(setting, kernel.STAGES[self.reconstruction].size * steps)
+        return update_work(setting, STAGES[self.reconstruction].size * steps)
 
     def example(self, seed: int) -> tuple[Array, Setting]:
         return line_example(seed)

@@ -48,7 +48,7 @@ def line_example(seed: int, length: float = 1.0, batch: int = 3) -> tuple[Array,
     """Smooth scalar fields in (0, 1), a few Fourier modes each, on lines of about the given length."""
     rng = np.random.default_rng(seed)
     grid = Grid((27,), length * rng.uniform(0.8, 1.2, (batch, 1)), ("periodic",))
-    u = 0.5 + _waves(rng, grid, ((1,), (1,), (2,)), 0.15)
+    u = 0.5 + _waves(rng, grid, ((1,),), 0.2) + _waves(rng, grid, ((2,),), 0.02)
     return u[:, None], Setting(grid, (Channel("u"),), {})
 
 

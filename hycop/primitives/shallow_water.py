@@ -10,6 +10,7 @@ import numpy as np
 from hycop.errors import InvalidInputError, UnknownNameError
 from hycop.grid import BOUNDARIES, Array
 from hycop.kernels import shallow_water as kernel
+from hycop.kernels.reconstruction import STAGES
 from hycop.primitive import checked_duration, update_work
 from hycop.primitives.examples import shallow_water_example
 from hycop.query import Channel, Setting
@@ -55,7 +56,7 @@ def _work(u: Array, duration: Array, setting: Setting, cfl: float, reconstructio
     _checked_channels(setting)
     rates = kernel.rates(u, setting.grid.spacing, _gravity(setting), system)
     steps = np.fmax(np.ceil(rates * duration / cfl), 1.0)
-    return update_work(setting, kernel.STAGES[reconstruction].size * steps)
+    return update_work(setting, STAGES[reconstruction].size * steps)
 
 
 @dataclass(frozen=True)
