@@ -8,17 +8,28 @@ from importlib.metadata import entry_points
 from hycop.errors import UnknownNameError
 from hycop.primitive import Primitive
 from hycop.primitives.advection import MusclAdvection, SpectralAdvection, UpwindAdvection
+from hycop.primitives.burgers import BurgersAdvection, FiniteVolumeViscosity, SpectralViscosity
 from hycop.primitives.diffusion import FiniteVolumeDiffusion, SpectralDiffusion
+from hycop.primitives.kuramoto_sivashinsky import KuramotoSivashinskyLinear, KuramotoSivashinskyNonlinear
 from hycop.primitives.logistic import ExactLogistic, Rk4Logistic
+from hycop.primitives.shallow_water import GravityWave, MomentumAdvection, ShallowWater
 
 __all__ = [
     "PRIMITIVES",
+    "BurgersAdvection",
     "ExactLogistic",
     "FiniteVolumeDiffusion",
+    "FiniteVolumeViscosity",
+    "GravityWave",
+    "KuramotoSivashinskyLinear",
+    "KuramotoSivashinskyNonlinear",
+    "MomentumAdvection",
     "MusclAdvection",
     "Rk4Logistic",
+    "ShallowWater",
     "SpectralAdvection",
     "SpectralDiffusion",
+    "SpectralViscosity",
     "UpwindAdvection",
     "find_primitive",
 ]
@@ -33,6 +44,14 @@ PRIMITIVES: Mapping[str, Callable[[], Primitive]] = {
         FiniteVolumeDiffusion,
         ExactLogistic,
         Rk4Logistic,
+        GravityWave,
+        MomentumAdvection,
+        ShallowWater,
+        BurgersAdvection,
+        SpectralViscosity,
+        FiniteVolumeViscosity,
+        KuramotoSivashinskyLinear,
+        KuramotoSivashinskyNonlinear,
     )
 }
 
