@@ -5,7 +5,8 @@ A sample is (4, cells): density, momentum along the first and second axis, energ
 
 from __future__ import annotations
 
-from math import ceil, nan, sqrt
+from collections.abc import Callable
+from math import nan, sqrt
 from typing import Any
 
 import numba
@@ -23,6 +24,10 @@ GHOSTS = 2
 
 BLOCK = 16
 """Rows per task where the threads share one large sample."""
+
+GAMMA, ALONG, ACROSS, EULER, WIDTHS = 0, 1, 2, 3, 4
+"""Places in the description of a sample's fluid and box: ratio of specific heats, viscosities of the velocity normal to
+a face and of the other, 1 or 0 for with or without Euler fluxes, and 1/Δx of both axes."""
 
 MOST_STEPS = 100_000_000
 """A state that asks for more steps than this has a sound speed that is no longer physical."""
@@ -125,7 +130,7 @@ def _add_euler(q, at, stride, faces, axis, slopes, gamma, flux):  # type: ignore
 
 @numba.njit(cache=True)
 def _add_viscous(q, at, stride, faces, axis, along, across, flux):  # type: ignore[no-untyped-def]
-    """Adds −ν ρ Δv of both components and −ν ρ Δ(v²/2); ``along`` and ``across`` are ν/Δx of the normal one and other."""
+    """Adds −ν ρ ∂v of both components and −ν ρ ∂(v²/2); ``along`` and ``across`` are ν/Δx; see above."""
     n, t, one = 1 + axis, 2 - axis, np.uint64(stride)
     for k in range(faces):
         c = np.uint64(at + k)
@@ -139,14 +144,14 @@ def _add_viscous(q, at, stride, faces, axis, along, across, flux):  # type: igno
 
 
 @numba.njit(cache=True)
-def _add_fluxes(q, at, stride, faces, axis, box, slopes, flux):  # type: ignore[no-untyped-def]
-    """Fluxes through some faces; box = (gamma, ν along, ν across, 1/Δx, 1/Δy, with Euler fluxes?)."""
-    gamma, along, across, euler = box[0], box[1], box[2], box[5] > 0.0
-    flux[:, :faces] = 0.0
-    if euler:
-        _add_euler(q, at, stride, faces, axis, slopes, gamma, flux)
-    if along > 0.0 or across > 0.0:
-        _add_viscous(q, at, stride, faces, axis, along * box[3 + axis], across * box[3 + axis], flux)
+def _fluxes(q, at, stride, faces, axis, box, slopes, flux):  # type: ignore[no-untyped-def]
+    """The fluxes that a sample has through some faces, instead of what flux held."""
+    flux[:] = 0.0
+    if box[EULER] > 0.0:
+        _add_euler(q, at, stride, faces, axis, slopes, box[GAMMA], flux)
+    if box[ALONG] > 0.0:
+        along, across = box[ALONG] * box[WIDTHS + axis], box[ACROSS] * box[WIDTHS + axis]
+        _add_viscous(q, at, stride, faces, axis, along, across, flux)
 
 
 @numba.njit(cache=True)
@@ -157,16 +162,18 @@ def _stage(q, v, y, older, rate, first, last, shape, box, weights, slopes, start
     if first >= last:
         return
     low, high, side = np.empty((4, n2)), np.empty((4, n2)), np.empty((4, n2 + 1))
+    inverse_x, inverse_y = box[WIDTHS], box[WIDTHS + 1]
     w0, w1, w2, w3, w4 = weights[0], weights[1], weights[2], weights[3], weights[4]
-    _add_fluxes(q, (first + GHOSTS) * pitch + GHOSTS, pitch, n2, 0, box, slopes, low)
+    _fluxes(q, (first + GHOSTS) * pitch + GHOSTS, pitch, n2, 0, box, slopes, low)
     for row in range(first, last):
         at = (row + GHOSTS) * pitch + GHOSTS
-        _add_fluxes(q, at + pitch, pitch, n2, 0, box, slopes, high)
-        _add_fluxes(q, at, 1, n2 + 1, 1, box, slopes, side)
+        _fluxes(q, at + pitch, pitch, n2, 0, box, slopes, high)
+        _fluxes(q, at, 1, n2 + 1, 1, box, slopes, side)
         for channel in range(4):
             for k in range(n2):
                 cell = np.uint64(row * n2 + k)
-                change = box[3] * (low[channel, k] - high[channel, k]) + box[4] * (side[channel, k] - side[channel, k + 1])
+                change = inverse_x * (low[channel, k] - high[channel, k])
+                change += inverse_y * (side[channel, k] - side[channel, k + 1])
                 if start:
                     rate[channel, cell] = change
                 older[channel, cell] = (
@@ -187,7 +194,8 @@ def _peaks(q, first, last, shape, box, peaks):  # type: ignore[no-untyped-def]
     """
     n2 = shape[1]
     pitch = n2 + 2 * GHOSTS
-    gamma, along, across = box[0], box[1], box[2]
+    gamma, along, across = box[GAMMA], box[ALONG], box[ACROSS]
+    inverse_x, inverse_y = box[WIDTHS], box[WIDTHS + 1]
     wave, decay, wrong = 0.0, 0.0, 0.0
     for row in range(first, last):
         at = (row + GHOSTS) * pitch + GHOSTS
@@ -196,11 +204,11 @@ def _peaks(q, first, last, shape, box, peaks):  # type: ignore[no-untyped-def]
             density, pressure = q[0, c], q[3, c]
             wrong += 0.0 if (density > 0.0) & (pressure > 0.0) else 1.0
             sound = sqrt(gamma * pressure / density)
-            wave = max(wave, (abs(q[1, c]) + sound) * box[3] + (abs(q[2, c]) + sound) * box[4])
-            x = (q[0, c - line] + 2.0 * density + q[0, c + line]) * box[3] ** 2
-            y = (q[0, c - one] + 2.0 * density + q[0, c + one]) * box[4] ** 2
+            wave = max(wave, (abs(q[1, c]) + sound) * inverse_x + (abs(q[2, c]) + sound) * inverse_y)
+            x = (q[0, c - line] + 2.0 * density + q[0, c + line]) * inverse_x**2
+            y = (q[0, c - one] + 2.0 * density + q[0, c + one]) * inverse_y**2
             decay = max(decay, max(along * x + across * y, across * x + along * y) / density)
-    peaks[0], peaks[1], peaks[2] = wave * box[5], decay, wrong
+    peaks[0], peaks[1], peaks[2] = wave * box[EULER], decay, wrong
 
 
 @numba.njit(cache=True)
@@ -220,8 +228,8 @@ def _weights(step, decay):  # type: ignore[no-untyped-def]
     of stages it damps the fastest mode.
     """
     if decay * step <= 2.0:
-        ssprk3 = ((1.0, 0.0, 0.0, step, 0.0), (0.75, 0.25, 0.0, 0.25 * step, 0.0), (1 / 3, 2 / 3, 0.0, 2 / 3 * step, 0.0))
-        return np.array(ssprk3)
+        second, third = (0.75, 0.25, 0.0, 0.25 * step, 0.0), (1 / 3, 2 / 3, 0.0, 2 / 3 * step, 0.0)
+        return np.array(((1.0, 0.0, 0.0, step, 0.0), second, third))
     stages = int(np.ceil(0.5 * (sqrt(9.0 + 8.0 * decay * step) - 1.0)))
     stages += 1 - stages % 2
     weights = np.zeros((stages, 5))
@@ -236,7 +244,7 @@ def _weights(step, decay):  # type: ignore[no-untyped-def]
     return weights
 
 
-def _marching(shared: bool):  # type: ignore[no-untyped-def]
+def _marching(shared: bool) -> Callable[..., None]:
     """One code for a sample whose rows are shared among the threads, and for one that a thread has to itself.
 
     That ``shared`` is a free variable also keeps Numba's caches of the two apart.
@@ -251,7 +259,7 @@ def _marching(shared: bool):  # type: ignore[no-untyped-def]
         v, y, older, rate = u.copy(), u.copy(), np.empty_like(u), np.empty_like(u)
         q, peaks = np.empty((4, padded * (shape[1] + 2 * GHOSTS))), np.zeros((tasks, 3))
         for task in numba.prange(tasks):
-            _fill_primitive(v, q, task * rows, min((task + 1) * rows, padded), shape, codes, box[0])
+            _fill_primitive(v, q, task * rows, min((task + 1) * rows, padded), shape, codes, box[GAMMA])
         for task in numba.prange(tasks):
             _peaks(q, task * rows, min((task + 1) * rows, n1), shape, box, peaks[task])
         rest, steps = duration, _steps_for(duration, peaks, cfl, most_stages)
@@ -263,13 +271,13 @@ def _marching(shared: bool):  # type: ignore[no-untyped-def]
                 older[:] = v
                 for stage in range(len(weights)):
                     for task in numba.prange(tasks):
-                        _fill_primitive(y, q, task * rows, min((task + 1) * rows, padded), shape, codes, box[0])
+                        _fill_primitive(y, q, task * rows, min((task + 1) * rows, padded), shape, codes, box[GAMMA])
                     for task in numba.prange(tasks):
                         first, last = task * rows, min((task + 1) * rows, n1)
                         _stage(q, v, y, older, rate, first, last, shape, box, weights[stage], slopes, stage == 0)
                     y, older = older, y
                 for task in numba.prange(tasks):
-                    _fill_primitive(y, q, task * rows, min((task + 1) * rows, padded), shape, codes, box[0])
+                    _fill_primitive(y, q, task * rows, min((task + 1) * rows, padded), shape, codes, box[GAMMA])
                 for task in numba.prange(tasks):
                     _peaks(q, task * rows, min((task + 1) * rows, n1), shape, box, peaks[task])
                 steps = _steps_for(rest, peaks, cfl, most_stages)
@@ -300,16 +308,16 @@ def _survey_samples(u, out, shape, codes, boxes):  # type: ignore[no-untyped-def
     padded = shape[0] + 2 * GHOSTS
     for sample in numba.prange(u.shape[0]):
         q = np.empty((4, padded * (shape[1] + 2 * GHOSTS)))
-        _fill_primitive(u[sample], q, 0, padded, shape, codes, boxes[sample, 0])
+        _fill_primitive(u[sample], q, 0, padded, shape, codes, boxes[sample, GAMMA])
         _peaks(q, 0, shape[0], shape, boxes[sample], out[sample])
 
 
 def boxed(u: Array) -> tuple[Array, tuple[int, int]]:
-    """States as (batch, 4, cells) of float64 and the rows and columns of their box; a line moves along its columns."""
-    batch, axes = u.shape[0], u.ndim - 2
-    if axes == 2:
-        return np.ascontiguousarray(u, dtype=np.float64).reshape(batch, 4, -1), (u.shape[2], u.shape[3])
-    states = np.zeros((batch, 4, u.shape[2]))
+    """States as (batch, 4, cells) of float64 and the rows and columns of their box; a line is its only row."""
+    if u.ndim == 4:
+        shape = (u.shape[2], u.shape[3])
+        return np.ascontiguousarray(u, dtype=np.float64).reshape(u.shape[0], 4, shape[0] * shape[1]), shape
+    states = np.zeros((u.shape[0], 4, u.shape[2]))
     states[:, [0, 2, 3]] = u
     return states, (1, u.shape[2])
 
@@ -320,11 +328,11 @@ def unboxed(states: Array, like: Array) -> Array:
     return chosen.reshape(like.shape).astype(like.dtype, copy=False)
 
 
-def per_box(spacing: Array, *columns: Array) -> Array:
-    """Rows (gamma, ν along, ν across, 1/Δx, 1/Δy, …) per sample; a line has no width, so nothing passes across it."""
+def inverse_widths(spacing: Array) -> Array:
+    """1/Δx of both axes, (batch, 2); zero across a line, where nothing changes."""
     inverse = np.zeros((spacing.shape[0], 2))
     inverse[:, 2 - spacing.shape[1] :] = 1.0 / spacing
-    return np.column_stack([*columns[:3], inverse, *columns[3:]])
+    return inverse
 
 
 def _codes(boundary: tuple[str, ...]) -> Array:
@@ -332,26 +340,27 @@ def _codes(boundary: tuple[str, ...]) -> Array:
 
 
 def finite_volumes(
-    u: Array, duration: Array, boxes: Array, boundary: tuple[str, ...], cfl: float, most_stages: int
+    u: Array, duration: Array, fluid: Array, spacing: Array, boundary: tuple[str, ...], cfl: float, most_stages: int
 ) -> Array:
-    """States after a duration per sample; ``boxes`` are rows (gamma, ν along, ν across, 1/Δx, 1/Δy, 1 or 0 for Euler).
+    """States (batch, channel, *grid) after a duration per sample; ``fluid`` is (batch, 4) as described above.
 
     A sample that is, or becomes, not physical (density or pressure not positive) is NaN.
     """
     states, shape = boxed(u)
     out = np.empty_like(states)
+    boxes = np.hstack([fluid, inverse_widths(spacing)])
     sweep = states[:1].size
     by_rows = u.shape[0] < threads_for(sweep)
-    march = _march_rows if by_rows else _march_samples
-    with sharing(sweep * (1 if by_rows else u.shape[0])):
+    march: Callable[..., None] = _march_rows if by_rows else _march_samples
+    with sharing(sweep if by_rows else states.size):
         march(states, out, duration, shape, _codes(boundary), boxes, cfl, most_stages)
     return unboxed(out, u)
 
 
-def peak_rates(u: Array, boxes: Array, boundary: tuple[str, ...]) -> Array:
+def peak_rates(u: Array, fluid: Array, spacing: Array, boundary: tuple[str, ...]) -> Array:
     """Largest Σ (|v| + c)/Δx, largest rate of viscous decay, and number of cells that are not physical, (batch, 3)."""
     states, shape = boxed(u)
     out = np.empty((u.shape[0], 3))
     with sharing(states.size):
-        _survey_samples(states, out, shape, _codes(boundary), boxes)
+        _survey_samples(states, out, shape, _codes(boundary), np.hstack([fluid, inverse_widths(spacing)]))
     return out

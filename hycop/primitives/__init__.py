@@ -8,17 +8,25 @@ from importlib.metadata import entry_points
 from hycop.errors import UnknownNameError
 from hycop.primitive import Primitive
 from hycop.primitives.advection import MusclAdvection, SpectralAdvection, UpwindAdvection
+from hycop.primitives.compressible import CompressibleNavierStokes
+from hycop.primitives.compressible_viscosity import FiniteVolumeViscosity, SqrtDensityViscosity
 from hycop.primitives.diffusion import FiniteVolumeDiffusion, SpectralDiffusion
+from hycop.primitives.euler import CentralEuler, MusclEuler
 from hycop.primitives.logistic import ExactLogistic, Rk4Logistic
 
 __all__ = [
     "PRIMITIVES",
+    "CentralEuler",
+    "CompressibleNavierStokes",
     "ExactLogistic",
     "FiniteVolumeDiffusion",
+    "FiniteVolumeViscosity",
     "MusclAdvection",
+    "MusclEuler",
     "Rk4Logistic",
     "SpectralAdvection",
     "SpectralDiffusion",
+    "SqrtDensityViscosity",
     "UpwindAdvection",
     "find_primitive",
 ]
@@ -33,6 +41,11 @@ PRIMITIVES: Mapping[str, Callable[[], Primitive]] = {
         FiniteVolumeDiffusion,
         ExactLogistic,
         Rk4Logistic,
+        CentralEuler,
+        MusclEuler,
+        SqrtDensityViscosity,
+        FiniteVolumeViscosity,
+        CompressibleNavierStokes,
     )
 }
 
