@@ -44,15 +44,15 @@ class SqrtDensityViscosity:
         check_channels(self, setting)
         duration, grid = checked_duration(duration, setting), setting.grid
         along, across = (nu * duration for nu in viscosities(setting))
-        multipliers = []
+        exponents = []
         for axis in range(grid.axes):
             rates = np.stack([along if axis == component else across for component in range(grid.axes)], axis=1)
-            decay = np.exp(-rates[:, :, None] * wavenumbers(grid, axis)[:, None] ** 2)
-            multipliers.append(decay.reshape(setting.batch * grid.axes, grid.shape[axis]))
-        return diffuse_velocities(u, tuple(multipliers), _ITERATIONS)
+            decay = rates[:, :, None] * wavenumbers(grid, axis)[:, None] ** 2
+            exponents.append(decay.reshape(setting.batch * grid.axes, grid.shape[axis]))
+        return diffuse_velocities(u, tuple(exponents), _ITERATIONS)
 
     def work(self, u: Array, duration: Array, setting: Setting) -> Array:
-        fields = setting.grid.axes * (_ITERATIONS + 4)
+        fields = setting.grid.axes * (_ITERATIONS + 5)
         return transform_work(setting) * fields / len(setting.channels)
 
     def example(self, seed: int) -> tuple[Array, Setting]:
