@@ -9,7 +9,10 @@ from hycop.errors import UnknownNameError
 from hycop.primitive import Primitive
 from hycop.primitives.advection import MusclAdvection, SpectralAdvection, UpwindAdvection
 from hycop.primitives.burgers import BurgersAdvection, FiniteVolumeViscosity, SpectralViscosity
+from hycop.primitives.compressible import CompressibleNavierStokes
+from hycop.primitives.compressible_viscosity import FiniteVolumeGasViscosity, SqrtDensityViscosity
 from hycop.primitives.diffusion import FiniteVolumeDiffusion, SpectralDiffusion
+from hycop.primitives.euler import CentralEuler, MusclEuler
 from hycop.primitives.kuramoto_sivashinsky import KuramotoSivashinskyLinear, KuramotoSivashinskyNonlinear
 from hycop.primitives.logistic import ExactLogistic, Rk4Logistic
 from hycop.primitives.shallow_water import GravityWave, MomentumAdvection, ShallowWater
@@ -17,19 +20,24 @@ from hycop.primitives.shallow_water import GravityWave, MomentumAdvection, Shall
 __all__ = [
     "PRIMITIVES",
     "BurgersAdvection",
+    "CentralEuler",
+    "CompressibleNavierStokes",
     "ExactLogistic",
     "FiniteVolumeDiffusion",
+    "FiniteVolumeGasViscosity",
     "FiniteVolumeViscosity",
     "GravityWave",
     "KuramotoSivashinskyLinear",
     "KuramotoSivashinskyNonlinear",
     "MomentumAdvection",
     "MusclAdvection",
+    "MusclEuler",
     "Rk4Logistic",
     "ShallowWater",
     "SpectralAdvection",
     "SpectralDiffusion",
     "SpectralViscosity",
+    "SqrtDensityViscosity",
     "UpwindAdvection",
     "find_primitive",
 ]
@@ -52,6 +60,11 @@ PRIMITIVES: Mapping[str, Callable[[], Primitive]] = {
         FiniteVolumeViscosity,
         KuramotoSivashinskyLinear,
         KuramotoSivashinskyNonlinear,
+        CentralEuler,
+        MusclEuler,
+        SqrtDensityViscosity,
+        FiniteVolumeGasViscosity,
+        CompressibleNavierStokes,
     )
 }
 
