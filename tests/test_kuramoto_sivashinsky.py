@@ -31,6 +31,12 @@ def two_modes(setting: Setting) -> Array:
     return (np.sin(2 * x) + 0.5 * np.cos(3 * x + 1.0))[:, None]
 
 
+def averages(values: Array, power: int = 1) -> Array:
+    """Averages over cells from the values at their centres, mode by mode; with −1 the way back."""
+    n = values.shape[-1]
+    return np.fft.irfft(np.fft.rfft(values) * np.sinc(np.arange(n // 2 + 1) / n) ** power, n)
+
+
 @both_parts
 @pytest.mark.parametrize("seed", range(3))
 def test_conforms(solver: Primitive, seed: int) -> None:
@@ -57,8 +63,8 @@ def test_nonlinear_part_follows_its_characteristics(n: int) -> None:
     xi = x.copy()
     for _ in range(200):
         xi = x - np.sin(xi) * time[:, None]
-    out = KuramotoSivashinskyNonlinear().flow(np.sin(x)[:, None], time, setting)
-    np.testing.assert_allclose(out[:, 0], np.sin(xi), atol=1e-6)
+    out = KuramotoSivashinskyNonlinear().flow(averages(np.sin(x))[:, None], time, setting)
+    np.testing.assert_allclose(out[:, 0], averages(np.sin(xi)), atol=1e-6)
 
 
 @pytest.mark.parametrize("n", [32, 33])
@@ -68,7 +74,7 @@ def test_products_have_no_aliases(n: int) -> None:
     modes = np.zeros(n // 2 + 1, dtype=np.complex128)
     modes[1 : (n + 1) // 2] = np.exp(1j * np.arange((n + 1) // 2 - 1) ** 2)
     u = np.fft.irfft(modes, n)[None, None] * n / 20
-    out = KuramotoSivashinskyNonlinear(cfl=0.02).flow(u, np.array([0.5]), setting)
+    out = averages(KuramotoSivashinskyNonlinear(cfl=0.02).flow(averages(u), np.array([0.5]), setting), -1)
     assert np.abs(out - u).max() > 0.05
     assert (out**2).sum() == pytest.approx((u**2).sum(), rel=1e-6)
 
@@ -85,8 +91,9 @@ def test_strang_against_scipy(steps: int, limit: float) -> None:
         return np.fft.irfft((k**2 - k**4) * np.fft.rfft(u) - 1j * k * square, n)
 
     truth = solve_ivp(tendency, (0.0, time), u0[0, 0], method="BDF", rtol=1e-9, atol=1e-10).y[:, -1]
-    dictionary, query = Dictionary(BOTH), Query(u0, setting, np.array([time]))
+    dictionary, query = Dictionary(BOTH), Query(averages(u0), setting, np.array([time]))
     out = hycop.run(hycop.splitting("strang").times(steps).programs(query, dictionary), dictionary, query)[0, 0]
+    out = averages(out, -1)
     assert np.linalg.norm(out - truth) < limit * np.linalg.norm(truth)
 
 

@@ -68,14 +68,17 @@ class KuramotoSivashinskyLinear:
 
 
 def _tendency(modes: Array, k: Array, points: int) -> Array:
-    """Modes of −(½u²)_x, all but a Nyquist mode, from the values of u on enough points that no alias reaches them."""
+    """Modes of the cell averages of −(½u²)_x, all but a Nyquist mode, from those of the averages of u: squares are
+    taken of point values, on enough points that no alias reaches the modes that are kept."""
     kept = k.shape[1]
-    u = scipy.fft.irfft(modes[:, :kept], points, axis=1, norm="forward")
+    averaging = np.sinc(np.arange(kept) / (2 * (modes.shape[1] - 1) if modes.shape[1] > kept else 2 * kept - 1))
+    # real products: those of complex numbers may round differently from one place of an array to another
+    values = (modes[:, :kept].view(np.float64) / np.repeat(averaging, 2)).view(np.complex128)
+    u = scipy.fft.irfft(values, points, axis=1, norm="forward")
     half_square = scipy.fft.rfft(0.5 * u * u, axis=1, norm="forward")[:, :kept]
     out = np.zeros_like(modes)
-    # real products: those of complex numbers may round differently from one place of an array to another
-    out.real[:, :kept] = k * half_square.imag
-    out.imag[:, :kept] = -k * half_square.real
+    out.real[:, :kept] = averaging * k * half_square.imag
+    out.imag[:, :kept] = -averaging * k * half_square.real
     return out
 
 
@@ -98,8 +101,8 @@ def _march(u: Array, tau: Array, steps: Array, k: Array) -> Array:
 
 @dataclass(frozen=True)
 class KuramotoSivashinskyNonlinear:
-    """The nonlinear part u_t = −(½u²)_x, pseudo-spectral: products on 3/2 times the points, so without aliases, and the
-    third-order Runge–Kutta method of Shu and Osher in equal sub-steps.
+    """The nonlinear part u_t = −(½u²)_x, pseudo-spectral: products of point values, to which the averages are turned
+    mode by mode, on 3/2 times the points, so without aliases, and the third-order Runge–Kutta method of Shu and Osher in equal sub-steps.
 
     Spectral in space while the state is resolved; shocks ring, and are for the linear part to smooth. A Nyquist mode
     stands still. ``cfl`` bounds |u|τ/Δx of a sub-step by the state given (stable up to √3/π).
