@@ -101,8 +101,9 @@ def _march(u: Array, tau: Array, steps: Array, k: Array) -> Array:
 
 @dataclass(frozen=True)
 class KuramotoSivashinskyNonlinear:
-    """The nonlinear part u_t = −(½u²)_x, pseudo-spectral: products of point values, to which the averages are turned
-    mode by mode, on 3/2 times the points, so without aliases, and the third-order Runge–Kutta method of Shu and Osher in equal sub-steps.
+    """The nonlinear part u_t = −(½u²)_x, pseudo-spectral, by the third-order Runge–Kutta method of Shu and Osher in
+    equal sub-steps. Products are of point values, to which the averages are turned mode by mode, on 3/2 times the
+    points, so without aliases.
 
     Spectral in space while the state is resolved; shocks ring, and are for the linear part to smooth. A Nyquist mode
     stands still. ``cfl`` bounds |u|τ/Δx of a sub-step by the state given (stable up to √3/π).
