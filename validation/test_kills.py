@@ -201,7 +201,12 @@ def test_any_number_of_dask_workers_and_their_deaths(data: Dataset, tmp_path: Pa
     """One cluster of processes that grows; then a worker is killed, and one freezes and is left behind."""
     distributed = pytest.importorskip("distributed")
     expected = {kind: fitted(data, SHORT[kind]).model.theta for kind in SHORT}
-    options = {"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "silence_logs": logging.ERROR}
+    options: dict[str, Any] = {
+        "threads_per_worker": 1,
+        "dashboard_address": "127.0.0.1:0",
+        "silence_logs": logging.ERROR,
+    }
+    options["env"] = {"NUMBA_NUM_THREADS": "1"}
     with distributed.LocalCluster(n_workers=1, **options) as cluster, distributed.Client(cluster) as client:
         for workers in (1, 2, 4):
             cluster.scale(workers)
@@ -212,7 +217,7 @@ def test_any_number_of_dask_workers_and_their_deaths(data: Dataset, tmp_path: Pa
                 assert np.array_equal(theta, expected[kind]), (workers, kind)
         for mishap in (signal.SIGKILL, signal.SIGSTOP):
             marker = tmp_path / mishap.name
-            with DaskExecutor(cluster.scheduler_address, timeout=5.0) as crew:
+            with DaskExecutor(cluster.scheduler_address, timeout=4.0) as crew:
                 theta = fitted(data, SHORT["openes"], executor=Misfortune(crew, marker, mishap)).model.theta
             assert np.array_equal(theta, expected["openes"]), mishap
         os.kill(int(marker.read_text()), signal.SIGCONT)
