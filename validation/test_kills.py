@@ -201,12 +201,8 @@ def test_any_number_of_dask_workers_and_their_deaths(data: Dataset, tmp_path: Pa
     """One cluster of processes that grows; then a worker is killed, and one freezes and is left behind."""
     distributed = pytest.importorskip("distributed")
     expected = {kind: fitted(data, SHORT[kind]).model.theta for kind in SHORT}
-    options: dict[str, Any] = {
-        "threads_per_worker": 1,
-        "dashboard_address": "127.0.0.1:0",
-        "silence_logs": logging.ERROR,
-    }
-    options["env"] = {"NUMBA_NUM_THREADS": "1"}
+    options: dict[str, Any] = {"threads_per_worker": 1, "env": {"NUMBA_NUM_THREADS": "1"}}
+    options |= {"dashboard_address": "127.0.0.1:0", "silence_logs": logging.ERROR}
     with distributed.LocalCluster(n_workers=1, **options) as cluster, distributed.Client(cluster) as client:
         for workers in (1, 2, 4):
             cluster.scale(workers)
