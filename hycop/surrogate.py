@@ -216,8 +216,8 @@ class HyCOP:
 
 
 def _keep(task: Task, folder: Path) -> None:
-    """Writes the queries of a run to its folder, so that a resumed run does not solve them again; they take the place of
-    those of a run that did not get as far as a checkpoint."""
+    """Writes the queries of a run to its folder, so that a resumed run does not solve them again; they take the place
+    of those of a run that did not get as far as a checkpoint."""
     output_folder(folder)
     for name, data in zip(DATA, (task.train, task.held_out), strict=True):
         if not ((folder / CHECKPOINT).exists() and (folder / name).exists()):

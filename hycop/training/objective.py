@@ -10,7 +10,7 @@ from hycop.dictionary import Dictionary
 from hycop.evolution import LevenbergMarquardt, LMState, Optimizer, State, normal_equations
 from hycop.execution import measure
 from hycop.grid import Array
-from hycop.metrics import rel_l2
+from hycop.metrics import rel_l2_of_each
 from hycop.policy import Inputs, Policy
 from hycop.query import Query
 
@@ -49,23 +49,20 @@ class Objective:
     def outcomes(self, thetas: Array) -> tuple[Array, Array]:
         """States (members, batch, channel, *grid) and work (members, batch) of every member."""
         members, batch = thetas.shape[0], self.query.batch
-        states = np.empty((members, *self.truth.shape))
-        work = np.empty((members, batch))
         together = max(1, ROWS // batch)
+        parts = []
         for first in range(0, members, together):
             some = thetas[first : first + together]
             programs = self.policy.programs(some, self.inputs)
             query = self.query.take(np.tile(np.arange(batch), some.shape[0]))
-            done = measure(programs, self.dictionary, query, refinement=self.refinement, strict=False)
-            states[first : first + together] = done.states.reshape(some.shape[0], *self.truth.shape)
-            work[first : first + together] = done.work.reshape(some.shape[0], batch)
-        return states, work
+            parts.append(measure(programs, self.dictionary, query, refinement=self.refinement, strict=False))
+        states, work = parts[0] if len(parts) == 1 else (np.concatenate(both) for both in zip(*parts, strict=True))
+        return states.astype(np.float64, copy=False).reshape(members, *self.truth.shape), work.reshape(members, batch)
 
     def losses(self, thetas: Array) -> Array:
         """Losses (members, batch)."""
         states, work = self.outcomes(thetas)
-        errors = np.stack([rel_l2(state, self.truth, self.query.setting) for state in states])
-        return errors + self.work_weight * work / self.unit_work
+        return rel_l2_of_each(states, self.truth) + self.work_weight * work / self.unit_work
 
 
 @dataclass(frozen=True, eq=False)
