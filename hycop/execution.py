@@ -109,11 +109,11 @@ class _Engine:
         longest = int(moves.max(initial=0))
         return _Plan(kind[:, :longest], durations[:, :longest], step[:, :longest])
 
-    def advance(self, u: Array, kind: int, durations: Array) -> Array:
-        """One move of every sample; durations are (sample, name)."""
+    def advance(self, u: Array, kind: int, durations: Array, overwrite: bool = False) -> Array:
+        """One move of every sample; durations are (sample, name). With ``overwrite`` u may be changed and returned."""
         ops = self.kinds[kind]
         if kind in self.symbols:
-            return evolve(u, *self.symbols[kind], durations[:, list(ops)])
+            return evolve(u, *self.symbols[kind], durations[:, list(ops)], overwrite=overwrite)
         out = self.primitives[ops[0]].flow(u, durations[:, ops[0]], self.setting)
         if np.shape(out) != u.shape:
             raise IncompatibleError(
@@ -207,8 +207,10 @@ def _run_moves(engine: _Engine, plan: _Plan, u: Array, work: Array | None) -> Ar
     """Takes samples through their moves side by side: in every round, those whose next one is of the kind that most
     of them wait for."""
     if (plan.kind == plan.kind[:1]).all():
+        given = u
         for k, kind in enumerate(plan.kind[0].tolist() if len(plan.kind) else ()):
-            u = _advance(engine, plan, u, work, kind, (slice(None), k))
+            ours = not np.may_share_memory(u, given)  # a primitive may return what it was given
+            u = _advance(engine, plan, u, work, kind, (slice(None), k), ours)
         return u
     order = _order(plan.kind)
     engine, plan, u = engine.take(order), plan.take(order), u[order]
@@ -223,8 +225,10 @@ def _run_moves(engine: _Engine, plan: _Plan, u: Array, work: Array | None) -> Ar
         rows = np.flatnonzero(next_ == waiting.argmax())
         # most often they are neighbours, and then nothing has to be copied
         some = slice(int(rows[0]), int(rows[-1]) + 1) if rows[-1] - rows[0] < rows.size else rows
-        part = None if cost is None else cost[some]
-        u[some] = _advance(engine.take(some), plan, u[some], part, int(waiting.argmax()), (rows, done[rows]))
+        part, before = None if cost is None else cost[some], u[some]
+        after = _advance(engine.take(some), plan, before, part, int(waiting.argmax()), (rows, done[rows]), True)
+        if after is not before or some is rows:
+            u[some] = after
         if cost is not None:
             cost[some] = part
         done[rows] += 1
@@ -235,11 +239,13 @@ def _run_moves(engine: _Engine, plan: _Plan, u: Array, work: Array | None) -> Ar
     return out
 
 
-def _advance(engine: _Engine, plan: _Plan, u: Array, work: Array | None, kind: int, at: tuple[Any, Any]) -> Array:
+def _advance(
+    engine: _Engine, plan: _Plan, u: Array, work: Array | None, kind: int, at: tuple[Any, Any], overwrite: bool
+) -> Array:
     durations = plan.durations[at]
     if work is not None:
         work += engine.work(u, kind, durations, plan.step[at] < NEVER)
-    return engine.advance(u, kind, durations)
+    return engine.advance(u, kind, durations, overwrite)
 
 
 def _order(kind: Array) -> Array:

@@ -96,12 +96,15 @@ def _convolve(
                     np.dot(u[sample, channel], columns, out[sample, channel])
 
 
-def convolve(u: Array, rates: tuple[Array, ...], durations: Array) -> Array:
+def convolve(u: Array, rates: tuple[Array, ...], durations: Array, *, overwrite: bool = False) -> Array:
     """exp(Σ_op durations[sample, op]·rates[axis][sample, op, mode]) along every axis of u (batch, channel, *grid)."""
+    if overwrite and not u.flags.c_contiguous:
+        raise ValueError("only a contiguous state can be overwritten")
     # one axis: the channels are the rows of a single matrix
     shape = (u.shape[0], 1, *u.shape[1:]) if len(rates) == 1 else u.shape
     states = np.ascontiguousarray(u).reshape(shape)
-    out = np.empty_like(states)
+    # two axes go through a matrix in between, so the result may take the place of the state
+    out = states if overwrite and len(rates) == 2 else np.empty_like(states)
     cosines, sines = _waves(shape[2])
     *first, last = (np.ascontiguousarray(rate, dtype=np.complex128) for rate in rates)
     none = np.empty((0, 1, 1), dtype=np.complex128)
@@ -115,4 +118,4 @@ def convolve(u: Array, rates: tuple[Array, ...], durations: Array) -> Array:
             first[0] if first else none,
             (cosines, -sines),  # the other way round, as the matrix of the rows multiplies from the left
         )
-    return out.reshape(u.shape)
+    return u if out is states else out.reshape(u.shape)
