@@ -119,6 +119,8 @@ def measure(members: int = 64, batch: int = 5, cells: int = 32, rounds: int = 31
         print("population: skipped, because torch is not installed (pip install -c constraints.txt torch)")
         return []
     torch.set_num_threads(numba.get_num_threads())
+    # As in a long run, where larger arrays have come and gone, malloc keeps the memory of these for both sides.
+    np.zeros(2**22 - 2**10).sum()
     query = adr_query(batch, cells)
     truth = run(splitting("saba4 x4").programs(query, SPECTRAL), SPECTRAL, query)
     ratios = []
