@@ -3,7 +3,8 @@
 The opponent is what a competent user writes with batched tensors: states in lock-step, at every position the linear
 steps through one ``rfft2`` with separable multipliers of each sample, the reaction exact and pointwise, either for all
 samples with ``where`` or for the samples that need it by index; the faster of the two counts. It is given the programs,
-so that writing them counts for HyCOP only.
+so that writing them counts for HyCOP only. On a busy machine measure with ``NUMBA_NUM_THREADS=1``, which holds for
+both: PyTorch's threads wait for each other after every operation, so that a core taken by others costs it far more.
 """
 
 from __future__ import annotations
@@ -146,6 +147,6 @@ def measure(members: int = 64, batch: int = 5, cells: int = 32, rounds: int = 31
             f"HyCOP / PyTorch evaluations a second, {kind} policy, {members} × {batch} programs of {length}, {cells}²"
         )
         rate = members * batch / float(np.median(seconds["HyCOP"]))
-        detail = f"HyCOP {rate:.0f} programs/s; {milliseconds(seconds)}"
+        detail = f"HyCOP {rate:.0f} programs/s; {milliseconds(seconds)}; threads of both: {numba.get_num_threads()}"
         ratios.append(Ratio("population", what, median_ratio(seconds, best, "HyCOP"), 5.0, True, detail))
     return ratios

@@ -207,9 +207,9 @@ def test_any_number_of_dask_workers_and_their_deaths(data: Dataset, tmp_path: Pa
         for workers in (1, 2, 4):
             cluster.scale(workers)
             client.wait_for_workers(workers)
-            for kind, settings in SHORT.items():
+            for kind in SHORT if workers == 4 else ("openes",):
                 with DaskExecutor(cluster.scheduler_address) as crew:
-                    theta = fitted(data, settings, executor=crew).model.theta
+                    theta = fitted(data, SHORT[kind], executor=crew).model.theta
                 assert np.array_equal(theta, expected[kind]), (workers, kind)
         for mishap in (signal.SIGKILL, signal.SIGSTOP):
             marker = tmp_path / mishap.name
