@@ -17,9 +17,10 @@ from hycop.execution import Outcome, measure
 from hycop.grid import Array
 from hycop.metrics import metric, rel_l2
 from hycop.program import Program, ProgramBatch
-from hycop.query import Query
+from hycop.query import Query, Setting
 from hycop.splitting import splitting
 
+LIMIT = "limit"
 LIMIT_SCHEME = "SABA4"
 CURVE = "training loss"
 """Metric of rows that are points of a learning curve."""
@@ -145,10 +146,15 @@ def limit(
     return Limit(states, copies, change)
 
 
-def _error(name: str, states: Array, truth: Array, reached: Array, query: Query) -> float:
-    if name == SPLITTING:
-        return float(rel_l2(states, reached, query.setting).mean())
-    return float(metric(name)(states, truth, query.setting).mean())
+Border = Callable[[Array, Setting], tuple[Array, Setting]]
+"""Gives states in the channels in which errors are reported."""
+
+
+def _error(name: str, states: Array, truth: Array, reached: Array, query: Query, border: Border | None) -> float:
+    against, setting = reached if name == SPLITTING else truth, query.setting
+    if border is not None:
+        (states, setting), (against, _) = border(states, setting), border(against, setting)
+    return float((rel_l2 if name == SPLITTING else metric(name))(states, against, setting).mean())
 
 
 def evaluate(
@@ -159,12 +165,14 @@ def evaluate(
     metrics: Sequence[str] = ("rel_l2", SPLITTING),
     label: str = "",
     refinement: int = 1,
+    border: Border | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> list[Row]:
     """One row per method and metric: mean over samples, then mean and spread over datasets, one per seed.
 
     The last rows are the dictionary's limit. ``label`` is the dictionary's name in the rows. Schemes and the limit run
-    on a grid ``refinement`` times finer than the data's; a trained model knows its own.
+    on a grid ``refinement`` times finer than the data's; a trained model knows its own. Errors are those of the states
+    in their ``border`` channels.
     """
     if not datasets:
         raise InvalidInputError("evaluate needs at least one dataset")
@@ -174,34 +182,43 @@ def evaluate(
     few = datasets[0].query.take(slice(0, 2))
     for method in methods:  # compilation and caches are not part of a method's seconds
         answered(method, few, dictionary, refinement)
-    return merged([_evaluated(methods, dictionary, data, metrics, label, refinement, progress) for data in datasets])
+    reached = [limit(dictionary, data.query, data.truth, refinement=refinement) for data in datasets]
+    rows = merged(
+        [
+            _evaluated(methods, dictionary, data, bottom, metrics, label, refinement, border, progress)
+            for data, bottom in zip(datasets, reached, strict=True)
+        ]
+    )
+    # one name for all seeds, although each has a limit of its own
+    moving = any(bottom.change > 0.01 * row.value for bottom in reached for row in rows if row.method == LIMIT)
+    name = f"{LIMIT} ({LIMIT_SCHEME} x{max(each.copies for each in reached)}{', not converged' if moving else ''})"
+    return [replace(row, method=name) if row.method == LIMIT else row for row in rows]
 
 
 def _evaluated(
     methods: Sequence[Method],
     dictionary: Dictionary,
     data: Dataset,
+    reached: Limit,
     metrics: Sequence[str],
     label: str,
     refinement: int,
+    border: Border | None,
     progress: Callable[[int], None] | None,
 ) -> list[Row]:
     query, truth = data.query, data.truth
-    reached = limit(dictionary, query, truth, refinement=refinement)
-    floor = {name: _error(name, reached.states, truth, reached.states, query) for name in metrics}
+    floor = {name: _error(name, reached.states, truth, reached.states, query, border) for name in metrics}
     rows: list[Row] = []
     for method in methods:
         start = perf_counter()
         states, work = answered(method, query, dictionary, refinement)
         seconds = (perf_counter() - start) / query.batch
         for name in metrics:
-            value = _error(name, states, truth, reached.states, query)
+            value = _error(name, states, truth, reached.states, query, border)
             rows.append(_row(data, label, str(method), name, value, floor[name], float(work.mean()), seconds))
         if progress is not None:
             progress(1)
-    moving = reached.change > 0.01 * max(floor.values())
-    bottom = f"limit ({LIMIT_SCHEME} x{reached.copies}{', not converged' if moving else ''})"
-    rows += [_row(data, label, bottom, name, floor[name], floor[name], 0, 0) for name in metrics if name != SPLITTING]
+    rows += [_row(data, label, LIMIT, name, floor[name], floor[name], 0, 0) for name in metrics if name != SPLITTING]
     return rows
 
 

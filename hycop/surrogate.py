@@ -31,7 +31,7 @@ from hycop.training.front import work_levels
 FEWEST_HELD_OUT = 32
 """Held-out queries that a dataset of one's own must leave for the gate."""
 
-GENERAL = tuple(name for name in FEATURES if not name.startswith(("raw_", "cell_")))
+GENERAL = tuple(name for name in FEATURES if not name.startswith(("raw_", "cell_", "unit_")))
 RAW = tuple(name for name in FEATURES if name.startswith("raw_"))
 
 
@@ -75,7 +75,7 @@ class HyCOP:
     def fit(
         self,
         source: Problem | Dataset,
-        validation: Dataset | None = None,
+        held_out: Dataset | None = None,
         *,
         preset: str = "quick",
         seed: int = 0,
@@ -87,10 +87,10 @@ class HyCOP:
         **settings: object,
     ) -> HyCOP:
         """Learns from a problem, whose queries it draws, or from a dataset, of which it holds a third back for the gate
-        unless there is one for ``validation``; ``settings`` change those of the preset."""
-        config = configured(preset, settings)
+        unless others are given as ``held_out``; ``settings`` change those of the preset."""
+        config = configured(preset, {**_suited(source), **settings})
         where = None if folder is None else Path(folder)
-        task, named = _task(source, validation, self.dictionary, config, seed, where if resume else None)
+        task, named = _task(source, held_out, self.dictionary, config, seed, where if resume else None)
         if where is not None:
             _keep(task, where)
         self._model = _learned(
@@ -101,7 +101,7 @@ class HyCOP:
     def front(
         self,
         source: Problem | Dataset,
-        validation: Dataset | None = None,
+        held_out: Dataset | None = None,
         *,
         points: int = 6,
         preset: str = "quick",
@@ -115,9 +115,9 @@ class HyCOP:
     ) -> list[HyCOP]:
         """What accuracy costs: models for at most ``points`` amounts of work, from the least that covers every process
         to the most that ``max_steps`` (and ``max_work``) allow. With a folder each has one of its own there."""
-        config = configured(preset, settings)
+        config = configured(preset, {**_suited(source), **settings})
         where = None if folder is None else Path(folder)
-        task, named = _task(source, validation, self.dictionary, config, seed, where if resume else None)
+        task, named = _task(source, held_out, self.dictionary, config, seed, where if resume else None)
         if where is not None:
             _keep(task, where)
         models = []
@@ -215,6 +215,12 @@ class HyCOP:
         return "HyCOP"
 
 
+def _suited(source: Problem | Dataset) -> Mapping[str, object]:
+    """Settings that suit the problem, if it is known."""
+    known = source if isinstance(source, Problem) else PROBLEMS.get(source.problem)
+    return {} if known is None else known.settings
+
+
 def _keep(task: Task, folder: Path) -> None:
     """Writes the queries of a run to its folder, so that a resumed run does not solve them again; they take the place
     of those of a run that did not get as far as a checkpoint."""
@@ -243,14 +249,14 @@ def _learned(task: Task, problem: str, config: TrainingConfig, seed: int, **opti
         seed=seed,
         data_hash=done.data_hash,
         metrics={"train_loss": done.loss, "held_out_error": done.gate.learned_error},
-        refinement=task.refinement,
+        refinement=config.refinement,
         static_theta=done.static_theta,
     )
 
 
 def _task(
     source: Problem | Dataset,
-    validation: Dataset | None,
+    judges: Dataset | None,
     dictionary: Dictionary,
     config: TrainingConfig,
     seed: int,
@@ -261,14 +267,14 @@ def _task(
     if isinstance(source, Problem):
         split = "trajectory" if config.horizon == "trajectory" else "train"
         known: Problem | None = source
-        learn = _drawn(source, config.samples, split, seed, kept, DATA[0])
+        learn = _drawn(source, config.samples, split, seed, config.shape, kept, DATA[0])
         # another stream of the same distribution: no query is in both
-        held_out = validation or _drawn(source, config.validation, split, seed + 2**32, kept, DATA[1])
+        held_out = judges or _drawn(source, config.validation, split, seed + 2**32, config.shape, kept, DATA[1])
     else:
         known = PROBLEMS.get(source.problem)
-        learn, held_out = (source, validation) if validation is not None else _parted(source)
+        learn, held_out = (source, judges) if judges is not None else _parted(source)
         if held_out.problem != learn.problem:
-            raise InvalidInputError(f"the validation data are of problem '{held_out.problem}', not '{learn.problem}'")
+            raise InvalidInputError(f"the held-out data are of problem '{held_out.problem}', not '{learn.problem}'")
     query = learn.at(-1).query
     processes = known.processes if known is not None else tuple(sorted(dictionary.processes))
     names = known.features if known is not None else available(GENERAL, query)
@@ -281,18 +287,20 @@ def _task(
         held_out,
         FeatureMap(tuple(chosen)),
         FeatureMap(gains if config.budget == "gain" else ()),
-        config.refinement or (known.refinement if known is not None else 1),
     )
     return task, learn.problem
 
 
-def _drawn(source: Problem, samples: int, split: str, seed: int, kept: Path | None, name: str) -> Dataset:
+def _drawn(
+    source: Problem, samples: int, split: str, seed: int, shape: tuple[int, ...] | None, kept: Path | None, name: str
+) -> Dataset:
     if kept is not None and (kept / name).exists():
         found = load(kept / name, problem=source.name)
         # the folder may hold the data of another run, which was killed before its first checkpoint
-        if (found.samples, found.split, found.seed) == (samples, split, seed):
+        wanted = (samples, split, seed, source.shape if shape is None else tuple(shape))
+        if (found.samples, found.split, found.seed, found.setting.grid.shape) == wanted:
             return found
-    return source.sample(samples, split, seed)
+    return source.sample(samples, split, seed, shape=shape)
 
 
 def _parted(data: Dataset) -> tuple[Dataset, Dataset]:

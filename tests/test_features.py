@@ -48,7 +48,9 @@ def smooth_query(
     return hycop.Query(averages, setting, np.full(2, 0.3) * second)
 
 
-GRID_FREE = [name for name in FEATURES if not name.startswith(("raw_", "cell_"))]
+GRID_FREE = available(
+    [name for name in FEATURES if not name.startswith(("raw_", "cell_", "unit_"))], smooth_query((14, 16, 13))
+)
 
 
 @pytest.mark.parametrize("name", [name for name in GRID_FREE if not name.endswith("_z")])

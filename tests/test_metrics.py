@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 from hycop import metrics
 from hycop.errors import InvalidInputError, UnknownNameError
 from hycop.grid import Array, Grid
-from hycop.metrics import METRICS
+from hycop.metrics import METRICS, STATISTICS
 from hycop.query import Channel, Setting
 
 
@@ -292,3 +292,25 @@ def test_summary() -> None:
     assert metrics.summary(np.array([1.0, np.inf])).mean == np.inf
     with pytest.raises(InvalidInputError, match="at least one value"):
         metrics.summary(np.array([]))
+
+
+def test_statistics_see_distributions_and_spectra_not_phases() -> None:
+    rng = np.random.default_rng(0)
+    number = np.arange(1, 12)[:, None]
+    x = np.arange(96) / 96
+
+    def states(seed: int, slope: float) -> np.ndarray:
+        phase = np.random.default_rng(seed).uniform(0, 2 * np.pi, (400, number.size))
+        waves = np.cos(2 * np.pi * number * x + phase[:, :, None]) * (number**slope)
+        return waves.sum(axis=1)[:, None]
+
+    first, again, steeper = states(0, -1.0), states(1, -1.0), states(2, -2.0)
+    setting = setting_of(first)
+    noise = 1e-6 * rng.standard_normal(first.shape)
+    first, again, steeper = first + noise, again + noise, steeper + noise
+    for name in STATISTICS:
+        assert metrics.metric(name)(first, first, setting)[0] == 0
+        assert metrics.metric(name)(first, again, setting)[0] < 0.2 * metrics.metric(name)(first, steeper, setting)[0]
+        assert np.isnan(metrics.metric(name)(np.full_like(first, np.nan), first, setting)[0])
+    shifted = again + 1.0
+    assert metrics.metric("kl_divergence")(shifted, first, setting)[0] > 0.05

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated
@@ -15,6 +16,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table as RichTable
 
+from hycop.data import Dataset, load
+from hycop.data.pdebench import PDEBENCH, PDEBenchFile
 from hycop.errors import InvalidInputError
 from hycop.evaluation import CURVE, Row
 from hycop.files import provenance, write_json
@@ -42,6 +45,13 @@ BoundaryOption = Annotated[
 ]
 DictionaryOption = Annotated[str | None, typer.Option(help="Named dictionary of the problem: spectral, muscl, upwind.")]
 DataOption = Annotated[Path | None, typer.Option("--data", help="Dataset file to use instead of drawing samples.")]
+FramesOption = Annotated[
+    str | None, typer.Option(help="Frames of a PDEBench file, as 0,5,10: the initial state, then what is asked for.")
+]
+ParamOption = Annotated[
+    list[str] | None,
+    typer.Option("--param", help="Coefficient that a PDEBench file does not name, nu=0.1; repeatable."),
+]
 TimesOption = Annotated[
     str | None, typer.Option(help="Times to ask every sample at, as 0.1,0.2; else the split's own.")
 ]
@@ -70,6 +80,54 @@ def shape_of(text: str | None) -> tuple[int, ...] | None:
         return tuple(int(part) for part in text.lower().split("x"))
     except ValueError:
         raise InvalidInputError(f"--shape '{text}': whole numbers with x between them are needed, as 48x40") from None
+
+
+def pairs_of(pairs: list[str] | None, option: str, example: str) -> dict[str, object]:
+    """``key=value`` pairs; a value that reads as JSON is one (7, 0.5, null), any other is a text."""
+    found: dict[str, object] = {}
+    for pair in pairs or ():
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise InvalidInputError(f"{option} '{pair}': key=value is needed, as {example}")
+        try:
+            found[key.strip()] = json.loads(value)
+        except json.JSONDecodeError:
+            found[key.strip()] = value.strip()
+    return found
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What of a PDEBench file is read, and what such a file does not say; files of our own say everything."""
+
+    samples: int | None = None
+    frames: str | None = None
+    shape: str | None = None
+    params: tuple[str, ...] = ()
+    boundary: str | None = None
+
+    def load(self, path: Path, problem: str | None) -> Dataset:
+        if path.suffix not in PDEBENCH:
+            for name, given in (("--frames", self.frames), ("--param", self.params)):
+                if given:
+                    raise InvalidInputError(f"{name} is for PDEBench files ({', '.join(PDEBENCH)}), not for {path}")
+            return load(path, problem=problem)
+        named = pairs_of(list(self.params), "--param", "nu=0.1")
+        for name, value in named.items():
+            if not isinstance(value, int | float):
+                raise InvalidInputError(f"--param {name}={value}: a number is needed")
+        file = PDEBenchFile(
+            path,
+            params={name: float(value) for name, value in named.items() if isinstance(value, int | float)},
+            boundary=boundary_of(self.boundary) or "periodic",
+            problem=problem or "unknown",
+        )
+        frames = numbers(self.frames, "--frames")
+        if frames is not None and any(frame != int(frame) for frame in frames):
+            raise InvalidInputError(f"--frames {self.frames}: whole numbers are needed, as 0,1")
+        return file.read(
+            slice(0, self.samples), None if frames is None else [int(each) for each in frames], shape_of(self.shape)
+        )
 
 
 def boundary_of(text: str | None) -> str | tuple[str, ...] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import warnings
 from collections.abc import Sequence
@@ -15,17 +14,22 @@ import typer
 
 from hycop.cli.common import (
     BoundaryOption,
+    FramesOption,
     JsonOption,
+    ParamOption,
+    Reading,
     SeedOption,
     app,
     boundary_of,
     err,
     numbers,
     out,
+    pairs_of,
     report_json,
     training,
 )
-from hycop.data import Dataset, load, save
+from hycop.data import Dataset, save
+from hycop.data.pdebench import PDEBENCH
 from hycop.errors import InvalidInputError
 from hycop.executors import executor as find_executor
 from hycop.files import checked_output, replacing
@@ -37,20 +41,6 @@ from hycop.training.config import settings_from
 from hycop.version import __version__
 
 
-def settings_of(pairs: list[str] | None) -> dict[str, object]:
-    """``key=value`` pairs; a value that reads as JSON is one (7, 0.5, null), any other is a text."""
-    found: dict[str, object] = {}
-    for pair in pairs or ():
-        key, equals, value = pair.partition("=")
-        if not equals or not key.strip():
-            raise InvalidInputError(f"--set '{pair}': key=value is needed, as population=100")
-        try:
-            found[key.strip()] = json.loads(value)
-        except json.JSONDecodeError:
-            found[key.strip()] = value.strip()
-    return found
-
-
 @app.command()
 def train(
     name: Annotated[str, typer.Argument(metavar="PROBLEM", help="Problem, see 'hycop problems'.")],
@@ -58,9 +48,11 @@ def train(
     data_file: Annotated[
         Path | None, typer.Option("--data", help="Dataset to learn from instead of drawing one.")
     ] = None,
-    validation_file: Annotated[
-        Path | None, typer.Option("--validation", help="Dataset for the gate; else a third of --data is held back.")
+    held_out_file: Annotated[
+        Path | None, typer.Option("--held-out", help="Dataset for the gate; else a third of --data is held back.")
     ] = None,
+    frames: FramesOption = None,
+    param: ParamOption = None,
     preset: Annotated[str | None, typer.Option(help="quick (default), laptop or paper.")] = None,
     config_file: Annotated[
         Path | None, typer.Option("--config", help="YAML file of settings, over those of the preset.")
@@ -89,14 +81,15 @@ def train(
     chosen = problem(name)
     written = {} if config_file is None else settings_from(config_file)
     base = preset or str(written.pop("preset", "quick"))
-    overrides = {**written, **settings_of(settings)}
-    config = configured(base, overrides)
+    overrides = {**written, **pairs_of(settings, "--set", "population=100")}
+    config = configured(base, {**chosen.settings, **overrides})
     parts = HyCOP(chosen.named_dictionary(config.dictionary))
     if json_file is not None:
         checked_output(json_file)
     listener = None if callback is None else _listener(callback)
-    source: Problem | Dataset = chosen if data_file is None else load(data_file, problem=name)
-    validation = None if validation_file is None else load(validation_file, problem=name)
+    reading = Reading(frames=frames, params=tuple(param or ()))
+    source: Problem | Dataset = chosen if data_file is None else reading.load(data_file, name)
+    held_out = None if held_out_file is None else reading.load(held_out_file, name)
     options = {key: value for key, value in (("workers", workers), ("scheduler", scheduler)) if value is not None}
     crew = find_executor(executor, **options)
     with training("data") as show:
@@ -108,7 +101,7 @@ def train(
 
         how: dict[str, Any] = {**overrides, "preset": base, "seed": seed, "resume": resume, "force": force}
         how |= {"folder": folder, "executor": crew, "report": report}
-        models = parts.front(source, validation, **how) if pareto else [parts.fit(source, validation, **how)]
+        models = parts.front(source, held_out, **how) if pareto else [parts.fit(source, held_out, **how)]
     if pareto:
         _write_front(models, folder, json_file)
         return
@@ -163,10 +156,18 @@ def _write_front(models: Sequence[HyCOP], folder: Path, json_file: Path | None) 
 @app.command()
 def predict(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a trained model.")],
-    source: Annotated[Path, typer.Argument(metavar="IN", help="Dataset whose initial states and parameters to use.")],
+    source: Annotated[
+        Path,
+        typer.Argument(metavar="IN", help="Dataset, ours or PDEBench's, whose initial states and parameters to use."),
+    ],
     target: Annotated[Path, typer.Argument(metavar="OUT.nc", help="File to write, .nc or .npz.")],
     times: Annotated[str | None, typer.Option(help="Times, as 0.1,0.2; those of the dataset by default.")] = None,
     boundary: BoundaryOption = None,
+    samples: Annotated[
+        int | None, typer.Option(help="Samples of a PDEBench file, from its first; all by default.")
+    ] = None,
+    frames: FramesOption = None,
+    param: ParamOption = None,
     json_file: JsonOption = None,
 ) -> None:
     """Answer queries at any times, each straight from its initial state.
@@ -175,7 +176,8 @@ def predict(
     """
     checked_output(target)
     model = HyCOP.load(folder)
-    data = load(source)
+    reading = Reading(samples, frames, None, tuple(param or ()), boundary)
+    data = reading.load(source, model.model.problem if source.suffix in PDEBENCH else None)
     asked = numbers(times, "--times")
     if asked is None:
         if np.ptp(data.times, axis=0).any():
@@ -201,10 +203,10 @@ def predict(
     untrusted = np.argwhere(flags)
     out.print(f"{target}: {data.samples} samples at {len(asked)} times", highlight=False)
     if untrusted.size:
-        samples = sorted({int(sample) for sample, _ in untrusted})
+        outside = sorted({int(sample) for sample, _ in untrusted})
         err.print(
             f"not to be trusted: {len(untrusted)} of {flags.size} answers lie outside the trained range "
-            f"(samples {', '.join(map(str, samples[:10]))}{' …' if len(samples) > 10 else ''})"
+            f"(samples {', '.join(map(str, outside[:10]))}{' …' if len(outside) > 10 else ''})"
         )
     report_json(
         json_file, {"file": str(target), "untrusted": [{"sample": int(s), "time": asked[int(t)]} for s, t in untrusted]}

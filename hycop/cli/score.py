@@ -12,8 +12,11 @@ from hycop.cli.common import (
     BoundaryOption,
     DataOption,
     DictionaryOption,
+    FramesOption,
     JsonOption,
+    ParamOption,
     ProgramOption,
+    Reading,
     SchemeOption,
     SeedOption,
     ShapeOption,
@@ -31,7 +34,8 @@ from hycop.cli.common import (
     report_json,
     shape_of,
 )
-from hycop.data import Dataset, checked_dataset_path, load, save
+from hycop.data import Dataset, checked_dataset_path, save
+from hycop.data.pdebench import PDEBENCH, write_pdebench
 from hycop.dictionary import Dictionary
 from hycop.errors import InvalidInputError
 from hycop.evaluation import SPLITTING, ByHand, Method, Named, Row, answered, evaluate
@@ -51,13 +55,14 @@ from hycop.training.gate import EQUAL_WORK
 @app.command()
 def data(
     name: Annotated[str, typer.Argument(metavar="PROBLEM", help="Problem, see 'hycop problems'.")],
-    file: Annotated[Path, typer.Argument(metavar="OUT.nc", help="File to write, .nc or .npz.")],
+    file: Annotated[Path, typer.Argument(metavar="OUT.nc", help="File to write: .nc or .npz, .hdf5 with a layout.")],
     split: SplitOption = "train",
     samples: Annotated[int, typer.Option(help="Number of samples.")] = 1000,
     seed: SeedOption = 0,
     shape: ShapeOption = None,
     times: TimesOption = None,
     boundary: BoundaryOption = None,
+    layout: Annotated[str, typer.Option(help="hycop, or pdebench for compressible flow at given --times.")] = "hycop",
     json_file: JsonOption = None,
 ) -> None:
     """Draw queries from a split, solve them with the reference, and write a dataset.
@@ -65,7 +70,11 @@ def data(
     Example: hycop data adr2d train.nc --split train --samples 1000 --seed 0
     """
     chosen = problem(name)
-    checked_dataset_path(file)
+    if (layout == "pdebench") != (file.suffix in PDEBENCH) or layout not in ("hycop", "pdebench"):
+        raise InvalidInputError(
+            f"--layout {layout} does not go with {file}: hycop writes .nc and .npz, pdebench writes .hdf5"
+        )
+    checked_output(file) if layout == "pdebench" else checked_dataset_path(file)
     if json_file is not None:
         checked_output(json_file)
     with counting(samples, f"truth of {name}") as advance:
@@ -78,7 +87,10 @@ def data(
             boundary=boundary_of(boundary),
             progress=advance,
         )
-    save(made, file)
+    if layout == "pdebench":
+        write_pdebench(made, file)
+    else:
+        save(made, file)
     out.print(
         f"{file}: {made.samples} samples of {name}/{split} on {'x'.join(map(str, made.setting.grid.shape))}, "
         f"truth by {made.reference} with an estimated error of {made.reference_error:.1e}",
@@ -98,11 +110,7 @@ def data(
     )
 
 
-def _datasets(
-    chosen: Problem, file: Path | None, split: str, samples: int, seed: int, seeds: int, **options: Any
-) -> list[Dataset]:
-    if file is not None:
-        return [load(file, problem=chosen.name)]
+def _datasets(chosen: Problem, split: str, samples: int, seed: int, seeds: int, **options: Any) -> list[Dataset]:
     with counting(samples * seeds, f"truth of {chosen.name}/{split}") as advance:
         return [chosen.sample(samples, split, each, progress=advance, **options) for each in range(seed, seed + seeds)]
 
@@ -163,6 +171,8 @@ def evaluate_command(
         list[str] | None, typer.Option(help=f"Metric, repeatable; rel_l2 and {SPLITTING} by default.")
     ] = None,
     data_file: DataOption = None,
+    frames: FramesOption = None,
+    param: ParamOption = None,
     samples: Annotated[int | None, typer.Option(help="Samples per seed, 100 by default.")] = None,
     seed: Annotated[int | None, typer.Option(help="First seed, 0 by default.")] = None,
     seeds: Annotated[int | None, typer.Option(help="Number of datasets, for the spread; 3 by default.")] = None,
@@ -194,9 +204,8 @@ def evaluate_command(
     # what can be refused is refused before anything is computed
     asked = _named_methods(scheme, program, parts)
     if data_file is not None:
-        _checked_alone(
-            split=split, samples=samples, seed=seed, seeds=seeds, shape=shape, times=times, boundary=boundary
-        )
+        ours = {} if data_file.suffix in PDEBENCH else {"samples": samples, "shape": shape, "boundary": boundary}
+        _checked_alone(split=split, seed=seed, seeds=seeds, times=times, **ours)
     else:
         parts.check_boundaries(parts.names, chosen.grid(shape_of(shape), boundary_of(boundary)))
     for each in metric or ():
@@ -210,17 +219,20 @@ def evaluate_command(
         chosen.split(each)
     rows: list[Row] = []
     for each in splits:
-        datasets = _datasets(
-            chosen,
-            data_file,
-            each,
-            100 if samples is None else samples,
-            seed or 0,
-            3 if seeds is None else seeds,
-            shape=shape_of(shape),
-            times=numbers(times, "--times"),
-            boundary=boundary_of(boundary),
-        )
+        if data_file is not None:
+            reading = Reading(samples, frames, shape, tuple(param or ()), boundary)
+            datasets = [reading.load(data_file, chosen.name)]
+        else:
+            datasets = _datasets(
+                chosen,
+                each,
+                100 if samples is None else samples,
+                seed or 0,
+                3 if seeds is None else seeds,
+                shape=shape_of(shape),
+                times=numbers(times, "--times"),
+                boundary=boundary_of(boundary),
+            )
         methods = list(asked)
         if model is not None:
             methods += [*_learned(model), *(_rivals(model, parts, datasets[0]) if compare else [])]
@@ -236,6 +248,7 @@ def evaluate_command(
                 metrics=metric or ("rel_l2", SPLITTING),
                 label=label,
                 refinement=finer,
+                border=chosen.border,
                 progress=advance,
             )
     print_rows(rows)

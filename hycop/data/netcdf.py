@@ -173,7 +173,7 @@ def _read_npz(path: Path) -> xr.Dataset:
     attrs = {name: arrays.pop(name).item() for name in ATTRIBUTES if name in arrays}
     variables = {}
     for name, array in arrays.items():
-        if "." in name or (name in RESERVED and name not in ("time", "lengths")):
+        if "." in name or (name in RESERVED and name not in ("time", "lengths", "untrusted")):
             continue
         notes = {key: arrays[f"{name}.{key}"].item() for key in ("role", "normal") if f"{name}.{key}" in arrays}
         variables[name] = (_implied_dims(name, array.ndim), array, notes)

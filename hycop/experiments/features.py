@@ -8,28 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from hycop.evaluation import Row, merged
-from hycop.experiments.learner import judged
+from hycop.evaluation import Row
+from hycop.experiments.judging import Part, assembled, judged
 from hycop.experiments.table import Bench, Table
 from hycop.plots import Figure
 
-KINDS = ("dimensionless", "raw", "none")
+
+def _part(kind: str) -> Part:
+    def rows(bench: Bench, seed: int) -> list[Row]:
+        done = bench.learned("adr2d", seed, features=kind)
+        found = judged(bench, "adr2d", done, seed, f"features={kind}", gated=False)
+        return [row for row in found if row.method != "static"]
+
+    return kind, rows
+
+
+PARTS = tuple(_part(kind) for kind in ("dimensionless", "raw", "none"))
 
 
 def build(bench: Bench) -> list[Row]:
-    tables: list[list[Row]] = []
-    for index, kind in enumerate(KINDS):
-        for seed in range(bench.seeds):
-            bench.progress(f"{kind}, seed {seed}", (index * bench.seeds + seed) / (len(KINDS) * bench.seeds))
-            tables.append(bench.rows(("features", kind, seed), lambda kind=kind, seed=seed: _part(bench, kind, seed)))  # type: ignore[misc]
-    bench.progress("done", 1.0)
-    return merged(tables)
-
-
-def _part(bench: Bench, kind: str, seed: int) -> list[Row]:
-    done = bench.learned("adr2d", seed, features=kind)
-    rows = judged(bench, "adr2d", done, seed, f"features={kind}", gated=False)
-    return [row for row in rows if row.method != "static"]
+    return assembled(bench, "features", PARTS)
 
 
 def figures(rows: Sequence[Row]) -> Mapping[str, Figure]:

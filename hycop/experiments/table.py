@@ -62,12 +62,12 @@ class Bench:
 
     def learned(self, name: str, seed: int, preset: str | None = None, **settings: Any) -> Learned:
         """A model of a problem, trained with the preset and the settings given."""
-        config = configured(preset or self.preset, settings)
+        config = configured(preset or self.preset, {**problem(name).settings, **settings})
         folder = None if self.folder is None else self.folder / _key(name, "model", seed, config.model_dump())
         if folder is not None and (folder / "table.json").exists():
             known = json.loads((folder / "table.json").read_text(encoding="utf-8"))
             return Learned(HyCOP.load(folder), known["seconds"], known["history"])
-        train = self.data(name, _split(config), seed, config.samples)
+        train = self.data(name, _split(config), seed, config.samples, shape=config.shape)
         held_out = self.held_out(name, seed, config)
         history: list[float] = []  # of this process; the run folder has also what came before an interruption
         start = perf_counter()
@@ -91,7 +91,7 @@ class Bench:
 
     def held_out(self, name: str, seed: int, config: TrainingConfig) -> Dataset:
         """The queries on which the gate of that model decides."""
-        return self.data(name, _split(config), seed + 2**32, config.validation)
+        return self.data(name, _split(config), seed + 2**32, config.validation, shape=config.shape)
 
     def rows(self, key: Sequence[object], compute: Callable[[], list[Row]]) -> list[Row]:
         """The rows of one part of the table, computed unless they were kept."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from hycop.version import __version__
 InitialCondition = Callable[[Draw, Setting], Array]
 """A family of initial states: point values (batch, channel, *grid) of the state at the cell centres of the setting's
 grid, whichever that is."""
+
+Border = Callable[[Array, Setting], tuple[Array, Setting]]
+"""(states, setting) → the same in other channels, such as velocity and pressure for momentum and energy."""
 
 Progress = Callable[[int], None]
 """Told how many more samples are done."""
@@ -51,8 +54,10 @@ class Problem:
     """A family of queries for one equation.
 
     ``features`` name what a policy sees of a query, ``gain_features`` what feeds its gains.
-    ``reference(processes, boundary, shape)`` gives the trusted solver of the equation or a part of it; a model runs its
-    programs on a grid ``refinement`` times finer than the query's, unless told otherwise.
+    ``reference(processes, boundary, shape)`` gives the trusted solver of the equation or a part of it. ``settings`` are
+    those of training that suit the problem, whatever the preset. ``border`` gives a state in the channels in which its
+    errors are reported, if those are not the state's own. ``estimated`` samples are solved twice for the error of the
+    truth.
     """
 
     name: str
@@ -68,7 +73,16 @@ class Problem:
     features: tuple[str, ...]
     gain_features: tuple[str, ...]
     reference: Callable[[frozenset[str], tuple[str, ...], tuple[int, ...]], Reference]
-    refinement: int = 1
+    settings: Mapping[str, object] = field(default_factory=dict)
+    border: Border | None = None
+    estimated: int = ESTIMATED
+
+    @property
+    def refinement(self) -> int:
+        """How many times finer than the query's is the grid on which its programs run, unless told otherwise."""
+        chosen = self.settings.get("refinement", 1)
+        assert isinstance(chosen, int)
+        return chosen
 
     @property
     def dictionary(self) -> Dictionary:
@@ -144,7 +158,8 @@ class Problem:
             parts.append((setting, at, reference.trajectory(initial, setting, at)))
             if progress is not None:
                 progress(count)
-        count = min(ESTIMATED if set(walls) == {"periodic"} else ESTIMATED_WITH_ENDS, samples)
+        few = self.estimated if set(walls) == {"periodic"} else min(self.estimated, ESTIMATED_WITH_ENDS)
+        count = min(few, samples)
         setting, at, initial = self._queries(chosen, split, seed, 0, count, shape, walls, asked)
         error = error_estimate(reference, initial, setting, at)
         joined = Setting(

@@ -2,8 +2,23 @@
 
 from __future__ import annotations
 
+from hycop.references.burgers import ColeHopfReference
+from hycop.references.compressible import CompressibleReference
 from hycop.references.finite_volume import FiniteVolumeReference
 from hycop.references.fourier import FourierReference
+from hycop.references.kuramoto_sivashinsky import KuramotoSivashinskyReference
+from hycop.references.pdebench import PDEBenchReference
 from hycop.references.reference import Reference, error_estimate
+from hycop.references.shallow_water import ShallowWaterReference
 
-__all__ = ["FiniteVolumeReference", "FourierReference", "Reference", "error_estimate"]
+__all__ = [
+    "ColeHopfReference",
+    "CompressibleReference",
+    "FiniteVolumeReference",
+    "FourierReference",
+    "KuramotoSivashinskyReference",
+    "PDEBenchReference",
+    "Reference",
+    "ShallowWaterReference",
+    "error_estimate",
+]

@@ -145,6 +145,11 @@ class RefinedReference(ABC):
                 state, since = out[:, index], at[:, index]
         return out
 
+    def query_averages(self, fine: Array, setting_fine: Setting, times: Array, shape: tuple[int, ...]) -> Array:
+        """Cell averages (batch, time, channel, *shape) on the query grid that follow from a fine state."""
+        solution = self.solve(fine, setting_fine, times)
+        return restrict(self.fine_averages(solution, setting_fine), shape)
+
     def averages(self, fine: Array, setting: Setting, times: Array) -> Array:
         return self._averages(lambda samples: fine[samples], setting, times)
 
@@ -175,8 +180,7 @@ class RefinedReference(ABC):
         for first in range(0, setting.batch, size):
             samples = slice(first, first + size)
             setting_fine = self.refined(setting.take(samples))
-            solution = self.solve(fine(samples), setting_fine, at[samples])
-            out[samples] = restrict(self.fine_averages(solution, setting_fine), shape)
+            out[samples] = self.query_averages(fine(samples), setting_fine, at[samples], shape)
         return out
 
 

@@ -21,8 +21,11 @@ class TrainingConfig(BaseModel):
     features: Literal["dimensionless", "raw", "none"] = "dimensionless"
     budget: Literal["consistent", "gain", "literal"] = "consistent"
     dictionary: str | None = None
-    refinement: int | None = Field(None, ge=1, le=8)
+    refinement: int = Field(1, ge=1, le=8)
+    learning_refinement: int | None = Field(None, ge=1, le=8)
+    metric: Literal["rel_l2", "nrmse"] = "rel_l2"
     horizon: Literal["fixed", "trajectory"] = "fixed"
+    shape: tuple[int, ...] | None = None
     samples: int = Field(256, ge=8)
     validation: int = Field(200, ge=200)
     max_steps: int = Field(7, ge=2, le=18)

@@ -9,7 +9,7 @@ import numpy as np
 from hycop.dictionary import Dictionary
 from hycop.execution import Outcome, measure
 from hycop.grid import Array
-from hycop.metrics import rel_l2
+from hycop.metrics import metric
 from hycop.query import Query
 from hycop.splitting import Scheme, portfolio
 
@@ -19,7 +19,10 @@ EQUAL_WORK = 1.02
 EXTREME = 0.1
 
 FEW = 32
-"""Queries on which the work of a scheme is measured."""
+"""Queries on which the work of every scheme is measured, and its error estimated."""
+
+FINALISTS = 8
+"""Schemes that are compared on all queries."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,7 @@ def best_classical(
     asked: Query,
     work: Array,
     refinement: int = 1,
+    error: str = "rel_l2",
     copies: tuple[int, ...] = (1, 2, 3, 4, 6, 8),
 ) -> Scheme:
     """The scheme with the least mean error on ``query`` among those that are affordable; if none is, the cheapest.
@@ -60,21 +64,27 @@ def best_classical(
         scheme: float(_measured(scheme, dictionary, few, refinement).work.mean())
         for scheme in portfolio(dictionary, query.setting, copies)
     }
-    errors = {
-        scheme: float(_errors(_measured(scheme, dictionary, query, refinement).states, truth, query).mean())
-        for scheme, cost in costs.items()
-        if cost <= most
-    }
-    return min(errors, key=errors.__getitem__) if errors else min(costs, key=costs.__getitem__)
+    rivals = [scheme for scheme, cost in costs.items() if cost <= most]
+    if not rivals:
+        return min(costs, key=costs.__getitem__)
+
+    def mean_error(scheme: Scheme, count: int) -> float:
+        part = query.take(slice(0, count))
+        states = _measured(scheme, dictionary, part, refinement).states
+        return float(_errors(error, states, truth[:count], part).mean())
+
+    # the few best on some of the queries are compared on all of them
+    finalists = sorted(rivals, key=lambda scheme: mean_error(scheme, FEW))[:FINALISTS]
+    return min(finalists, key=lambda scheme: mean_error(scheme, query.batch))
 
 
 def _measured(scheme: Scheme, dictionary: Dictionary, query: Query, refinement: int) -> Outcome:
     return measure(scheme.programs(query, dictionary), dictionary, query, refinement=refinement, strict=False)
 
 
-def _errors(states: Array, truth: Array, query: Query) -> Array:
-    """Relative L2 errors; a state that left the finite numbers is infinitely wrong."""
-    return np.nan_to_num(rel_l2(states, truth, query.setting), nan=np.inf)
+def _errors(name: str, states: Array, truth: Array, query: Query) -> Array:
+    """Errors per sample; a state that left the finite numbers is infinitely wrong."""
+    return np.nan_to_num(metric(name)(states, truth, query.setting), nan=np.inf)
 
 
 def gate(
@@ -86,10 +96,11 @@ def gate(
     truth: Array,
     features: Array,
     refinement: int = 1,
+    error: str = "rel_l2",
 ) -> Gate:
     """Compares the learned states with those of ``scheme`` query by query; ``features`` are normalised."""
     states, cost = _measured(scheme, dictionary, query, refinement)
-    ours, theirs = _errors(learned, truth, query), _errors(states, truth, query)
+    ours, theirs = _errors(error, learned, truth, query), _errors(error, states, truth, query)
     reach = np.abs(features).max(axis=1) if features.shape[1] else np.zeros(query.batch)
     extreme = np.argsort(-reach, kind="stable")[: max(1, int(EXTREME * query.batch))]
     return Gate(

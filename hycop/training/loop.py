@@ -37,7 +37,6 @@ class Task:
     held_out: Dataset
     features: FeatureMap
     gain_features: FeatureMap
-    refinement: int = 1
 
 
 @dataclass(frozen=True)
@@ -99,7 +98,8 @@ def train(
         inputs,
         config.work_weight,
         _unit_work(task, query),
-        task.refinement,
+        config.learning_refinement or config.refinement,
+        config.metric,
     )
     with claimed(folder) if folder is not None else nullcontext(), executor or LocalExecutor() as crew:
         journal = Journal(folder, _identity(task, config, seed), resume, force, config.checkpoint_every)
@@ -108,7 +108,7 @@ def train(
             policy, theta = recipe.learn()
             static = recipe.static(policy)
     loss = float(np.nan_to_num(objective.of(policy).losses(theta[None]), nan=np.inf).mean())
-    return Trained(policy, theta, view, _judged(task, policy, theta, view), loss, _data_hash(task), static)
+    return Trained(policy, theta, view, _judged(task, config, policy, theta, view), loss, _data_hash(task), static)
 
 
 def _unit_work(task: Task, query: Query) -> float:
@@ -120,7 +120,7 @@ def _identity(task: Task, config: TrainingConfig, seed: int) -> str:
     seen = (task.features.names, task.gain_features.names)
     primitives = [(name, _described(primitive)) for name, primitive in task.dictionary.items()]
     version = __version__.split(".")[0]
-    return fingerprint(config.model_dump(), seed, _data_hash(task), seen, task.refinement, primitives, version)
+    return fingerprint(config.model_dump(), seed, _data_hash(task), seen, primitives, version)
 
 
 def _described(primitive: Primitive) -> str:
@@ -139,12 +139,12 @@ def _data_hash(task: Task) -> str:
     return array_hash(*parts)
 
 
-def _judged(task: Task, policy: Policy, theta: Array, view: View) -> Gate:
+def _judged(task: Task, config: TrainingConfig, policy: Policy, theta: Array, view: View) -> Gate:
     """The opponent is chosen on the training queries, the decision is made on the held-out ones."""
     query, truth = task.held_out.query, task.held_out.truth
     inputs = view(query)
     programs = policy.programs(theta[None], inputs)
-    states, work = measure(programs, task.dictionary, query, refinement=task.refinement, strict=False)
+    states, work = measure(programs, task.dictionary, query, refinement=config.refinement, strict=False)
     known = task.train.query
-    rival = best_classical(task.dictionary, known, task.train.truth, query, work, task.refinement)
-    return gate(states, work, rival, task.dictionary, query, truth, inputs.features, task.refinement)
+    rival = best_classical(task.dictionary, known, task.train.truth, query, work, config.refinement, config.metric)
+    return gate(states, work, rival, task.dictionary, query, truth, inputs.features, config.refinement, config.metric)

@@ -10,7 +10,7 @@ from hycop.dictionary import Dictionary
 from hycop.evolution import LevenbergMarquardt, LMState, Optimizer, State, normal_equations
 from hycop.execution import measure
 from hycop.grid import Array
-from hycop.metrics import rel_l2_of_each
+from hycop.metrics import rel_l2, rel_l2_of_each, rel_l2_per_channel
 from hycop.policy import Inputs, Policy
 from hycop.query import Query
 
@@ -23,7 +23,11 @@ BLOCK = 16
 
 @dataclass(frozen=True, eq=False)
 class Objective:
-    """Relative L2 error of a policy's programs, plus ``work_weight`` times their work over ``unit_work``."""
+    """Error of a policy's programs, plus ``work_weight`` times their work over ``unit_work``.
+
+    The error is a mean over groups of channels of ‖e‖/‖u‖: ``rel_l2`` has one group of all channels, ``nrmse`` one for
+    each channel.
+    """
 
     policy: Policy
     dictionary: Dictionary
@@ -33,6 +37,7 @@ class Objective:
     work_weight: float = 0.0
     unit_work: float = 1.0
     refinement: int = 1
+    metric: str = "rel_l2"
 
     def take(self, samples: Array | slice) -> Objective:
         inputs = Inputs(self.inputs.features[samples], self.inputs.gains[samples], self.inputs.time[samples])
@@ -62,7 +67,23 @@ class Objective:
     def losses(self, thetas: Array) -> Array:
         """Losses (members, batch)."""
         states, work = self.outcomes(thetas)
-        return rel_l2_of_each(states, self.truth) + self.work_weight * work / self.unit_work
+        if self.metric == "nrmse":
+            errors = np.stack([self.errors(state).mean(axis=1) for state in states])
+        else:
+            errors = rel_l2_of_each(states, self.truth)
+        return errors + self.work_weight * work / self.unit_work
+
+    def errors(self, states: Array) -> Array:
+        """Relative errors (batch, group) of states."""
+        if self.metric == "nrmse":
+            return rel_l2_per_channel(states, self.truth, self.query.setting)
+        return rel_l2(states, self.truth, self.query.setting)[:, None]
+
+    def squared_sizes(self) -> Array:
+        """‖u‖² of the truth, (batch, group)."""
+        batch, channels = self.truth.shape[:2]
+        squares = (self.truth.astype(np.float64) ** 2).reshape(batch, channels, -1).sum(axis=2)
+        return np.maximum(squares if self.metric == "nrmse" else squares.sum(axis=1, keepdims=True), 1e-300)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +103,7 @@ class Fitness:
 @dataclass(frozen=True, eq=False)
 class Residuals:
     """Job: for block after block of queries, the normal equations of the residual field at theta, or the losses of
-    trial points; ``weights`` (batch,) turn squared residuals into the metric that is reported."""
+    trial points; ``weights`` (batch, group) turn squared residuals into the metric that is reported."""
 
     objective: Objective
     optimizer: LevenbergMarquardt
@@ -102,7 +123,8 @@ class Residuals:
         part = self.objective.take(samples)
         states, _ = part.outcomes(thetas)
         residuals = (states - part.truth).reshape(thetas.shape[0], -1)
-        weights = np.repeat(self.weights[samples], part.truth[0].size)
+        column = self.weights[samples].reshape(self.weights[samples].shape + (1,) * (part.truth.ndim - 2))
+        weights = np.broadcast_to(column, part.truth.shape).reshape(-1)
         if self.state.phase == "linearise":
             return normal_equations(residuals, weights, self.optimizer.steps(self.state)).gram.reshape(-1)
         return np.array([np.sum(weights * row**2) for row in residuals])

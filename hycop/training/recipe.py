@@ -14,7 +14,6 @@ from hycop.errors import IncompatibleError
 from hycop.evolution import CMA, LevenbergMarquardt, LMState, NormalEquations, OpenES, Optimizer, State
 from hycop.executors import Executor
 from hycop.grid import Array
-from hycop.metrics import rel_l2
 from hycop.policy import Allotment, Pattern, Policy, PositionPolicy, SlotPolicy
 from hycop.training.checkpoint import Journal
 from hycop.training.config import TrainingConfig
@@ -24,6 +23,12 @@ from hycop.training.progress import Meter
 
 MOST_PARAMETERS = 100
 RIVAL = 1.5
+FEW = 32
+"""Queries on which every pattern is tried."""
+
+FINALISTS = 12
+"""Patterns that are tried on all queries."""
+
 RIDGE = 1e-4
 """Share of the loss that a theta of length one may cost."""
 
@@ -99,7 +104,8 @@ class Recipe:
 
     def _classical(self) -> tuple[str, float]:
         """The best classical scheme within the allowed steps and work, and its loss on the training queries."""
-        loss, _, name, _ = min(entry for entry in self._scored if "," not in entry[2])
+        classical = [entry for entry in self._scored if "," not in entry[2]] or self._scored
+        loss, _, name, _ = min(classical, key=lambda entry: entry[:3])
         return name, loss
 
     def _ranked(self) -> list[Pattern]:
@@ -111,23 +117,28 @@ class Recipe:
 
     @cached_property
     def _scored(self) -> list[tuple[float, int, str, Pattern]]:
-        """Every pattern within the allowed steps and work: its loss as it stands, its length, its origin."""
+        """Patterns within the allowed steps and work: loss as it stands, length, origin. All are tried on some of the
+        queries, and the best of those on all of them."""
         config = self.config
-        scored: list[tuple[float, int, str, Pattern]] = []
-        for pattern in patterns(self.objective.dictionary, self.processes, self.objective.query, config.max_steps):
-            policy = SlotPolicy((pattern,), self.allotment, self.features)
-            objective = self.objective.of(policy)
-            states, work = objective.outcomes(np.zeros((1, policy.size)))
-            errors = np.nan_to_num(rel_l2(states[0], objective.truth, objective.query.setting), nan=np.inf)
-            loss = float(errors.mean() + config.work_weight * work.mean() / objective.unit_work)
-            if config.max_work is None or work.mean() <= config.max_work:
-                scored.append((loss, len(pattern.ops), pattern.origin, pattern))
-        if not scored:
+        found = patterns(self.objective.dictionary, self.processes, self.objective.query, config.max_steps)
+        first = [self._score(pattern, FEW) for pattern in found]
+        allowed = [entry for entry in first if config.max_work is None or entry[0] <= config.max_work]
+        if not allowed:
             raise IncompatibleError(
                 f"no program of at most {config.max_steps} steps and work {config.max_work} covers every process; "
                 "allow more with max_steps or max_work"
             )
-        return scored
+        best = sorted((entry[1:] for entry in allowed), key=lambda entry: entry[:3])[:FINALISTS]
+        return [self._score(pattern, self.objective.query.batch)[1:] for *_, pattern in best]
+
+    def _score(self, pattern: Pattern, count: int) -> tuple[float, float, int, str, Pattern]:
+        """Work and loss of a pattern as it stands, on the first queries."""
+        policy = SlotPolicy((pattern,), self.allotment, self.features)
+        objective = self.objective.of(policy).take(slice(0, count))
+        states, work = objective.outcomes(np.zeros((1, policy.size)))
+        errors = np.nan_to_num(objective.errors(states[0]), nan=np.inf)
+        loss = float(errors.mean() + self.config.work_weight * work.mean() / objective.unit_work)
+        return float(work.mean()), loss, len(pattern.ops), pattern.origin, pattern
 
     def _searched_and_polished(self) -> tuple[Policy, Array]:
         """Short least squares on the most promising patterns, long ones on the best, then the choice among those."""
@@ -156,10 +167,10 @@ class Recipe:
         """Levenberg–Marquardt on the residual field. The reported metric is the mean of ‖r‖/‖u‖, not of its square:
         every round divides the square by the error at its start (iteratively reweighted least squares)."""
         objective = self.objective.of(policy)
-        size = np.maximum((objective.truth**2).reshape(objective.query.batch, -1).sum(axis=1), 1e-300)
+        size = objective.squared_sizes()
         optimizer = LevenbergMarquardt()
         for index in range(rounds if policy.size else 0):
-            errors = objective.losses(theta[None])[0]
+            errors = objective.errors(objective.outcomes(theta[None])[0][0])
             weights = 1.0 / (size * np.maximum(errors, 0.1 * errors.mean()))
             ridge = RIDGE * float(np.sum(weights * size * errors**2))
             tell = partial(self.meter.tell, label, index, rounds, float(errors.mean()))

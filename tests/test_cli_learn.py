@@ -1,0 +1,139 @@
+"""Training and prediction on the command line: settings, fronts, listeners, files, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import hycop
+from tests.test_cli import Result, hycop_command
+
+SMALL = ("samples=16", "tries=1", "patterns=1", "rounds=1", "iterations=2", "max_steps=4", "dictionary=upwind")
+
+
+def train(folder: Path, *more: str | Path, settings: tuple[str, ...] = SMALL) -> Result:
+    pairs = [word for setting in settings for word in ("--set", setting)]
+    return hycop_command("train", "ad1d", "--out", folder, *pairs, *more, folder=folder.parent)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "ad"
+    result = train(folder)
+    assert result.returncode == 0, result.stderr
+    assert "best classical at equal work" in result.stdout
+    return folder
+
+
+def test_evaluate_compares_on_both_splits(run: Path, tmp_path: Path) -> None:
+    target = tmp_path / "rows.json"
+    result = hycop_command("evaluate", run, "--compare", "--samples", "4", "--json", target)
+    assert result.returncode == 0, result.stderr
+    rows = json.loads(target.read_text())["rows"]
+    assert {row["split"] for row in rows} == {"id", "ood"} and {row["seeds"] for row in rows} == {3}
+    methods = {row["method"] for row in rows}
+    assert {"HyCOP", "static", "Strang"} <= methods and any(name.startswith("limit") for name in methods)
+    for split in ("id", "ood"):
+        work = {row["method"]: row["work"] for row in rows if row["split"] == split}
+        assert all(value <= 1.05 * work["HyCOP"] for name, value in work.items() if name != "static")
+
+
+def test_predict_flags_what_it_was_not_trained_for(run: Path, tmp_path: Path) -> None:
+    hycop.save(hycop.problem("ad1d").sample(6, "ood", seed=1), tmp_path / "in.nc")
+    for suffix in ("nc", "npz"):
+        target = tmp_path / f"out.{suffix}"
+        result = hycop_command("predict", run, tmp_path / "in.nc", target, "--times", "0.2,0.5")
+        assert result.returncode == 0 and "not to be trusted" in result.stderr
+        answer = hycop.load(target)
+        assert answer.untrusted is not None and answer.untrusted.shape == (6, 3)
+        assert not answer.untrusted[:, 0].any() and answer.untrusted[:, 1:].any(axis=1).mean() > 0.5
+        assert answer.take(slice(0, 2)).at(1).untrusted.shape == (2, 2)  # type: ignore[union-attr]
+
+
+def test_settings_from_a_file(tmp_path: Path) -> None:
+    (tmp_path / "small.yaml").write_text(
+        "preset: laptop\nsamples: 16\ntries: 1\npatterns: 1\nrounds: 1\niterations: 2\ndictionary: upwind\n"
+    )
+    result = train(tmp_path / "run", "--config", tmp_path / "small.yaml", settings=("max_steps=3", "validation=200"))
+    assert result.returncode == 0, result.stderr
+    config = hycop.HyCOP.load(tmp_path / "run").model.config
+    assert (config.samples, config.max_steps, config.iterations) == (16, 3, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("max_steps: [", "not YAML"),
+        ("- 3", "one per line"),
+        ("max_stepz: 3", "did you mean max_steps"),
+        ("max_steps: 1", "max_steps"),
+    ],
+)
+def test_bad_settings_files_are_refused(text: str, wanted: str, tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text(text)
+    result = train(tmp_path / "run", "--config", tmp_path / "bad.yaml", settings=())
+    assert result.returncode == 2 and wanted in result.stderr and result.stderr.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_listener_is_told_every_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "listener.py").write_text("heard = []\ndef tell(entry):\n    heard.append(entry)\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    result = train(tmp_path / "run", "--callback", "listener:tell")
+    assert result.returncode == 0, result.stderr
+    import listener  # type: ignore[import-not-found]
+
+    last = listener.heard[-1]
+    assert len(listener.heard) >= 4 and last.evaluations > 0 and 0 < last.share <= 1
+    assert last.best <= last.classical_loss and last.classical
+    for wrong in ("listener", "listener:nobody", "no_such_module:tell"):
+        refused = train(tmp_path / "other", "--callback", wrong)
+        assert refused.returncode == 2 and refused.stderr.count("\n") == 1
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_front_has_models_numbers_and_a_picture(tmp_path: Path) -> None:
+    result = train(tmp_path / "front", "--pareto", settings=(*SMALL, "max_steps=6"))
+    assert result.returncode == 0, result.stderr
+    front = json.loads((tmp_path / "front" / "front.json").read_text())["front"]
+    work = [point["learned_work"] for point in front]
+    assert 2 <= len(front) <= 6 and work == sorted(work)
+    assert (tmp_path / "front" / "front.png").stat().st_size > 1000
+    assert hycop.HyCOP.load(tmp_path / "front" / front[-1]["folder"]).model.theta.size
+    again = train(tmp_path / "front", "--pareto", "--resume", settings=(*SMALL, "max_steps=6"))
+    assert again.returncode == 0, again.stderr
+    assert json.loads((tmp_path / "front" / "front.json").read_text())["front"] == front
+
+
+def test_held_out_data_of_one_s_own(tmp_path: Path) -> None:
+    chosen = hycop.problem("ad1d")
+    hycop.save(chosen.sample(12, "train", seed=0), tmp_path / "learn.nc")
+    hycop.save(chosen.sample(40, "train", seed=1), tmp_path / "judge.nc")
+    files = ("--data", tmp_path / "learn.nc", "--held-out", tmp_path / "judge.nc")
+    result = train(tmp_path / "run", *files)
+    assert result.returncode == 0, result.stderr
+    assert hycop.HyCOP.load(tmp_path / "run").model.gate.samples == 40
+
+
+def test_data_and_drawing_do_not_mix(run: Path, tmp_path: Path) -> None:
+    hycop.save(hycop.problem("ad1d").sample(4, "id", seed=1), tmp_path / "in.nc")
+    for option in (("--samples", "3"), ("--split", "ood"), ("--shape", "32"), ("--seeds", "2")):
+        result = hycop_command("evaluate", run, "--data", tmp_path / "in.nc", *option)
+        assert result.returncode == 2 and option[0] in result.stderr and result.stderr.count("\n") == 1
+    assert hycop_command("evaluate", run, "--data", tmp_path / "in.nc").returncode == 0
+
+
+def test_refinement_is_the_same_for_all_methods(tmp_path: Path) -> None:
+    errors = {}
+    for factor in ("1", "4"):
+        target = tmp_path / f"{factor}.json"
+        words = ("--dictionary", "upwind", "--samples", "4", "--seeds", "1", "--refinement", factor, "--json", target)
+        assert hycop_command("evaluate", "ad1d", "--scheme", "strang", *words).returncode == 0
+        errors[factor] = {
+            row["method"].partition(" (")[0]: row["value"]
+            for row in json.loads(target.read_text())["rows"]
+            if row["metric"] == "rel_l2"
+        }
+    assert errors["4"]["Strang"] < 0.5 * errors["1"]["Strang"] and errors["4"]["limit"] < 0.5 * errors["1"]["limit"]
