@@ -8,7 +8,7 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import count
 from multiprocessing.connection import Connection, wait
@@ -27,7 +27,7 @@ import hycop
 from benchmarks.data import adr_query
 from hycop.data import Dataset
 from hycop.executors import Array, DaskExecutor, Executor, Job
-from hycop.training.checkpoint import read
+from hycop.training.checkpoint import HISTORY, read
 
 PROBLEM = hycop.problem("adr2d")
 KILLS = 10  # of each kind of run, at random instants
@@ -98,8 +98,8 @@ def leftovers(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir() if path.name.startswith(".")}
 
 
-def measured(folder: Path, data: Dataset, settings: dict[str, Any]) -> tuple[float, float]:
-    """Seconds to the first step of an undisturbed trainer, and from there to its last."""
+def measured(folder: Path, data: Dataset, settings: dict[str, Any]) -> tuple[float, float, int]:
+    """Seconds to the first step of an undisturbed trainer, and from one step to the next, and how many there are."""
     steps: list[float] = []
     with trainer(folder, data, settings) as (process, news):
         begin = perf_counter()
@@ -110,14 +110,14 @@ def measured(folder: Path, data: Dataset, settings: dict[str, Any]) -> tuple[flo
                 break
             steps.append(perf_counter())
         process.join()
-    return steps[0] - begin, steps[-1] - steps[0]
+    return steps[0] - begin, (steps[-1] - steps[0]) / len(steps), len(steps)
 
 
 @pytest.mark.parametrize("kind", RUNS)
 def test_killed_at_random_instants(kind: str, data: Dataset, tmp_path: Path) -> None:
-    """Trainers die while they start, or some time after their first step, until one is let live."""
+    """Trainers die while they start, or in the middle of some step, until one is let live."""
     settings, expected = RUNS[kind], fitted(data, RUNS[kind]).model.theta.tolist()
-    starting, learning = measured(tmp_path / "whole", data, settings)
+    starting, pace, steps = measured(tmp_path / "whole", data, settings)
     assert theta_of(tmp_path / "whole") == expected
     rng = np.random.default_rng(list(RUNS).index(kind))
     folder = tmp_path / "cut"
@@ -128,11 +128,12 @@ def test_killed_at_random_instants(kind: str, data: Dataset, tmp_path: Path) -> 
             folder = folder.with_name(folder.name + "x")
         with trainer(folder, data, settings) as (process, news):
             if kills < KILLS:
-                delay = rng.uniform(0, starting)
-                if rng.random() < 0.7:
-                    wait([news, process.sentinel])
-                    delay = rng.uniform(0, 0.25 * learning)
-                if not wait([process.sentinel], delay):
+                lucky = 0 if rng.random() < 0.3 else int(rng.integers(1, steps // 4))
+                for _ in range(lucky):
+                    if wait([news, process.sentinel])[0] is news:
+                        with suppress(EOFError):  # it has ended
+                            news.recv()
+                if not wait([process.sentinel], rng.uniform(0, pace if lucky else starting)):
                     process.kill()
             process.join()
             assert process.exitcode in (0, -signal.SIGKILL)
@@ -141,6 +142,7 @@ def test_killed_at_random_instants(kind: str, data: Dataset, tmp_path: Path) -> 
             kills += 1
             met.add(None if found is None else (found.stage, int(found.arrays["state_generation"])))
     assert theta_of(folder) == expected
+    assert (folder / HISTORY).read_text() == (tmp_path / "whole" / HISTORY).read_text()
     assert kills == KILLS and len(met) >= 4, met  # in different places
 
 

@@ -114,7 +114,7 @@ class Journal:
     ) -> None:
         self.folder, self.identity, self.every = folder, identity, every
         self.stopping = False
-        self._stage = 0
+        self._stage, self._replaying = 0, False
         found = None if folder is None else _found(folder, identity, resume, force)
         self._found_stage = 0 if found is None else found.stage
         arrays = {} if found is None else found.arrays
@@ -127,7 +127,9 @@ class Journal:
                 temporary.write_text("".join(line + "\n" for line in self._history), encoding="utf-8")
 
     def note(self, **entry: object) -> None:
-        """One line of the history."""
+        """One line of the history, unless it is there already from before the run was resumed."""
+        if self._replaying:
+            return
         self._history.append(json.dumps(entry))
         if self.folder is not None:
             with (self.folder / HISTORY).open("a", encoding="utf-8") as file:
@@ -137,7 +139,8 @@ class Journal:
         """A stage: steps from a state until enough are done or it has converged; its theta."""
         self._stage += 1
         key = f"theta{self._stage}"
-        if key in self._results:
+        self._replaying = key in self._results
+        if self._replaying:
             return self._results[key]
         if self._found_stage == self._stage:
             state = state.from_arrays(self._state)
