@@ -8,17 +8,36 @@ from importlib.metadata import entry_points
 from hycop.errors import UnknownNameError
 from hycop.primitive import Primitive
 from hycop.primitives.advection import MusclAdvection, SpectralAdvection, UpwindAdvection
+from hycop.primitives.burgers import BurgersAdvection, FiniteVolumeViscosity, SpectralViscosity
+from hycop.primitives.compressible import CompressibleNavierStokes
+from hycop.primitives.compressible_viscosity import FiniteVolumeGasViscosity, SqrtDensityViscosity
 from hycop.primitives.diffusion import FiniteVolumeDiffusion, SpectralDiffusion
+from hycop.primitives.euler import CentralEuler, MusclEuler
+from hycop.primitives.kuramoto_sivashinsky import KuramotoSivashinskyLinear, KuramotoSivashinskyNonlinear
 from hycop.primitives.logistic import ExactLogistic, Rk4Logistic
+from hycop.primitives.shallow_water import GravityWave, MomentumAdvection, ShallowWater
 
 __all__ = [
     "PRIMITIVES",
+    "BurgersAdvection",
+    "CentralEuler",
+    "CompressibleNavierStokes",
     "ExactLogistic",
     "FiniteVolumeDiffusion",
+    "FiniteVolumeGasViscosity",
+    "FiniteVolumeViscosity",
+    "GravityWave",
+    "KuramotoSivashinskyLinear",
+    "KuramotoSivashinskyNonlinear",
+    "MomentumAdvection",
     "MusclAdvection",
+    "MusclEuler",
     "Rk4Logistic",
+    "ShallowWater",
     "SpectralAdvection",
     "SpectralDiffusion",
+    "SpectralViscosity",
+    "SqrtDensityViscosity",
     "UpwindAdvection",
     "find_primitive",
 ]
@@ -33,6 +52,19 @@ PRIMITIVES: Mapping[str, Callable[[], Primitive]] = {
         FiniteVolumeDiffusion,
         ExactLogistic,
         Rk4Logistic,
+        GravityWave,
+        MomentumAdvection,
+        ShallowWater,
+        BurgersAdvection,
+        SpectralViscosity,
+        FiniteVolumeViscosity,
+        KuramotoSivashinskyLinear,
+        KuramotoSivashinskyNonlinear,
+        CentralEuler,
+        MusclEuler,
+        SqrtDensityViscosity,
+        FiniteVolumeGasViscosity,
+        CompressibleNavierStokes,
     )
 }
 

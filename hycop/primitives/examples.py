@@ -30,3 +30,33 @@ def scalar_example(
             values |= {"D" + axis: 0.02 * values["D" + axis] for axis in AXES[:2]}
     fixed = {name: np.full(batch, value) for name, value in (params or {}).items()}
     return u[:, None], Setting(grid, (Channel("u"),), {**values, **fixed})
+
+
+def _waves(rng: np.random.Generator, grid: Grid, modes: Sequence[tuple[int, ...]], size: float) -> Array:
+    """A sum of a few Fourier modes with random phases, (batch, *grid), each of the given amplitude."""
+    turns = [
+        x / length.reshape((-1,) + (1,) * grid.axes) for x, length in zip(grid.centres(), grid.lengths.T, strict=True)
+    ]
+    out = np.zeros((grid.batch, *grid.shape))
+    for mode in modes:
+        phase = rng.uniform(0, 2 * np.pi, (grid.batch,) + (1,) * grid.axes)
+        out += size * np.sin(2 * np.pi * sum(k * x for k, x in zip(mode, turns, strict=True)) + phase)
+    return out
+
+
+def line_example(seed: int, length: float = 1.0, batch: int = 3) -> tuple[Array, Setting]:
+    """Smooth scalar fields in (0, 1), a few Fourier modes each, on lines of about the given length."""
+    rng = np.random.default_rng(seed)
+    grid = Grid((27,), length * rng.uniform(0.8, 1.2, (batch, 1)), ("periodic",))
+    u = 0.5 + _waves(rng, grid, ((1,),), 0.2) + _waves(rng, grid, ((2,),), 0.02)
+    return u[:, None], Setting(grid, (Channel("u"),), {})
+
+
+def shallow_water_example(seed: int, batch: int = 3) -> tuple[Array, Setting]:
+    """Smooth waves on water about one deep, Froude numbers about a quarter, on a small anisotropic grid."""
+    rng = np.random.default_rng(seed)
+    grid = Grid((9, 8), rng.uniform(8.0, 12.0, (batch, 2)), ("periodic", "periodic"))
+    channels = (Channel("h"), Channel("hu", normal=0), Channel("hv", normal=1))
+    depth = 1.0 + _waves(rng, grid, ((1, 0), (0, 1), (1, 1)), 0.08)
+    momentum = [level + _waves(rng, grid, ((1, 0), (0, 1), (1, -1)), 0.15) for level in (0.6, -0.6)]
+    return np.stack([depth, *momentum], axis=1), Setting(grid, channels, {"g": rng.uniform(9.0, 11.0, batch)})

@@ -22,6 +22,7 @@ import numpy as np
 
 from hycop.dictionary import Dictionary
 from hycop.grid import Array
+from hycop.primitives import BurgersAdvection, FiniteVolumeViscosity, SpectralViscosity
 from hycop.problems.definition import Problem, Split
 from hycop.problems.draw import Draw, Intervals
 from hycop.problems.initial_conditions import Box, Bump, FourierSeries, Profile, Step, Steps, Wave, scalar
@@ -86,7 +87,11 @@ def _split(kind: str, time: tuple[float, float]) -> Split:
 
 
 def _dictionaries() -> Mapping[str, Dictionary]:
-    return {}
+    return {
+        "weno5": Dictionary({"advection": BurgersAdvection(), "viscosity": SpectralViscosity()}),
+        "muscl": Dictionary({"advection": BurgersAdvection("muscl"), "viscosity": FiniteVolumeViscosity()}),
+        "upwind": Dictionary({"advection": BurgersAdvection("upwind"), "viscosity": FiniteVolumeViscosity()}),
+    }
 
 
 PROBLEMS = (
@@ -106,8 +111,9 @@ PROBLEMS = (
             "trajectory": _split("id", (HORIZON / 10, 2 * HORIZON)),
         },
         dictionaries=_dictionaries(),
-        features=("gradient_x",),
+        features=("reynolds", "steepening", "viscous", "gradient_x"),
         gain_features=(),
         reference=_reference,
+        settings={"refinement": 2, "max_steps": 17},
     ),
 )

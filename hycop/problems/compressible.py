@@ -20,18 +20,25 @@ spread the query times.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 import numpy as np
 
-from hycop.data.pdebench import encode, gas_channels
+from hycop.data.pdebench import decode, encode, gas_channels
 from hycop.dictionary import Dictionary
 from hycop.grid import Array
+from hycop.primitives import (
+    CentralEuler,
+    CompressibleNavierStokes,
+    FiniteVolumeGasViscosity,
+    MusclEuler,
+    SqrtDensityViscosity,
+)
 from hycop.problems.definition import Problem, Split
 from hycop.problems.draw import Draw, Intervals
 from hycop.problems.initial_conditions import box_of
-from hycop.query import Setting
+from hycop.query import Channel, Setting
 from hycop.references import CompressibleReference, Reference
 
 GAMMA = 5.0 / 3.0
@@ -113,7 +120,17 @@ def _reference(processes: frozenset[str], boundary: tuple[str, ...], shape: tupl
 
 
 def _dictionaries() -> Mapping[str, Dictionary]:
-    return {}
+    return {
+        "central": Dictionary({"euler": CentralEuler(), "viscosity": SqrtDensityViscosity()}),
+        "conservative": Dictionary({"euler": MusclEuler(), "viscosity": FiniteVolumeGasViscosity()}),
+        "unsplit": Dictionary({"navier-stokes": CompressibleNavierStokes()}),
+    }
+
+
+def _border(states: Array, setting: Setting) -> tuple[Array, Setting]:
+    """Density, velocity and pressure."""
+    channels = (Channel("density"), Channel("Vx", 0), Channel("Vy", 1), Channel("pressure"))
+    return decode(states, setting.param("gamma")), replace(setting, channels=channels)
 
 
 def _split(mach: tuple[float, float], viscosity: Intervals, time: tuple[float, float]) -> Split:
@@ -142,8 +159,11 @@ PROBLEMS = (
             "trajectory": _split((0.1, 0.1), [(0.1, 0.1)], (0.005, 0.1)),
         },
         dictionaries=_dictionaries(),
-        features=("variation", "gradient_x", "gradient_y"),
+        features=("mach", "sound_crossings", "viscous", "variation", "pressure_variation", "gradient_x", "gradient_y"),
         gain_features=(),
         reference=_reference,
+        settings={"shape": (32, 32), "metric": "nrmse", "max_steps": 17, "samples": 32, "tries": 2},
+        border=_border,
+        estimated=2,
     ),
 )

@@ -22,6 +22,7 @@ import numpy as np
 
 from hycop.dictionary import Dictionary
 from hycop.grid import Array
+from hycop.primitives import KuramotoSivashinskyLinear, KuramotoSivashinskyNonlinear
 from hycop.problems.definition import Problem, Split
 from hycop.problems.draw import Draw, Intervals
 from hycop.problems.initial_conditions import Box, Profile, scalar
@@ -71,7 +72,9 @@ def _split(width: str, time: tuple[float, float]) -> Split:
 
 
 def _dictionaries() -> Mapping[str, Dictionary]:
-    return {}
+    return {
+        "spectral": Dictionary({"linear": KuramotoSivashinskyLinear(), "nonlinear": KuramotoSivashinskyNonlinear()})
+    }
 
 
 PROBLEMS = (
@@ -94,8 +97,9 @@ PROBLEMS = (
             "trajectory": _split("id", LONG),
         },
         dictionaries=_dictionaries(),
-        features=("gradient_x",),
+        features=("unit_time", "unit_length", "unit_amplitude", "gradient_x"),
         gain_features=(),
         reference=_reference,
+        settings={"max_steps": 18},
     ),
 )

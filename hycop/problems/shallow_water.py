@@ -23,6 +23,7 @@ import numpy as np
 
 from hycop.dictionary import Dictionary
 from hycop.grid import AXES, Array
+from hycop.primitives import GravityWave, MomentumAdvection, ShallowWater
 from hycop.problems.definition import InitialCondition, Problem, Split
 from hycop.problems.draw import Draw, Intervals
 from hycop.problems.initial_conditions import Box, Bump, Profile, Sigmoid, Step, Wave, box_of
@@ -191,7 +192,13 @@ def _reference(processes: frozenset[str], boundary: tuple[str, ...], shape: tupl
 
 
 def _dictionaries() -> Mapping[str, Dictionary]:
-    return {}
+    return {
+        **{
+            kind: Dictionary({"gravity": GravityWave(kind), "momentum": MomentumAdvection(kind)})
+            for kind in ("weno5", "muscl")
+        },
+        "unsplit": Dictionary({"shallow water": ShallowWater()}),
+    }
 
 
 def _problem(name: str, axes: int, cells: int) -> Problem:
@@ -217,9 +224,15 @@ def _problem(name: str, axes: int, cells: int) -> Problem:
             "trajectory": split("id", SNAPSHOTS),
         },
         dictionaries=_dictionaries(),
-        features=("variation", *(f"gradient_{letter}" for letter in AXES[:axes])),
+        features=(
+            *(f"froude_{letter}" for letter in AXES[:axes]),
+            "wave_crossings",
+            "variation",
+            *(f"gradient_{letter}" for letter in AXES[:axes]),
+        ),
         gain_features=(),
         reference=_reference,
+        settings={"refinement": 2, "learning_refinement": 1, "max_steps": 17, "samples": 48, "tries": 2},
     )
 
 

@@ -1,0 +1,147 @@
+"""Ghost cells and values at the edges of cells, for finite volumes on a line or in a plane.
+
+A padded state is (channel, cell): rows of n + 2·GHOSTS cells one after the other, and in a plane GHOSTS rows before the
+first and after the last. So a neighbour along either axis is a fixed stride away, and one loop serves both axes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+GHOSTS = 3
+"""Cells beyond each end: the flux at an end needs the edge of the first of them, which needs two more."""
+
+UPWIND, MUSCL, WENO5 = 0, 1, 2
+RECONSTRUCTIONS = {"upwind": UPWIND, "muscl": MUSCL, "weno5": WENO5}
+
+STAGES = {
+    "upwind": np.array([0.0]),
+    "muscl": np.array([0.0, 0.5]),
+    "weno5": np.array([0.0, 0.75, 1.0 / 3.0]),
+}
+"""Strong-stability-preserving Runge–Kutta methods of orders 1, 2 and 3 (Shu and Osher, J. Comput. Phys. 77 (1988) 439):
+each stage is keep·u + (1 − keep)·(v + τ L(v)), with u the state before the step and v that of the stage before."""
+
+TINY = 1e-40
+"""Keeps the weights of WENO finite where cells are equal; far below the square of any difference that matters."""
+
+ROUNDING = 1e-12
+"""A duration that is this close, relatively, to a whole number of sub-steps needs no further one."""
+
+MOST_SUB_STEPS = 1_000_000
+"""Sub-steps for one duration: a state that asks for more has blown up."""
+
+
+@numba.njit(cache=True)
+def inside(i: int, n: int, code: int) -> tuple[int, bool]:
+    """The cell that stands in for cell i of a row of n, and whether it is seen in a mirror."""
+    if code == 0:
+        return i % n, False
+    if code == 1:
+        i %= 2 * n
+        return (i, False) if i < n else (2 * n - 1 - i, True)
+    return min(max(i, 0), n - 1), False
+
+
+@numba.njit(cache=True)
+def padded(u, sample, plane):  # type: ignore[no-untyped-def]
+    """One sample of a state (sample, channel, row, cell) with room for ghosts.
+
+    An array of its own: views of u would make threads contend for its reference count.
+    """
+    channels, rows, n = u.shape[1:]
+    width, above = n + 2 * GHOSTS, GHOSTS if plane else 0
+    v = np.zeros((channels, (rows + 2 * above) * width))
+    for c in range(channels):
+        for i in range(rows):
+            for k in range(n):
+                v[c, (above + i) * width + GHOSTS + k] = u[sample, c, i, k]
+    return v
+
+
+@numba.njit(cache=True)
+def unpad(v, out, sample, plane):  # type: ignore[no-untyped-def]
+    """Writes the cells inside of a padded state to their sample."""
+    channels, rows, n = out.shape[1:]
+    width, above = n + 2 * GHOSTS, GHOSTS if plane else 0
+    for c in range(channels):
+        for i in range(rows):
+            for k in range(n):
+                out[sample, c, i, k] = v[c, (above + i) * width + GHOSTS + k]
+
+
+@numba.njit(cache=True)
+def fill_ghosts(v, rows, n, plane, codes, signs):  # type: ignore[no-untyped-def]
+    """Cells beyond the ends of both axes; ``signs`` (channel, axis) is −1 where a wall flips what it mirrors.
+
+    Corners stay as they are: no edge looks across them.
+    """
+    width, above = n + 2 * GHOSTS, GHOSTS if plane else 0
+    for c in range(v.shape[0]):
+        for j in range(GHOSTS):
+            for ghost in (-1 - j, n + j):
+                source, mirrored = inside(ghost, n, codes[1])
+                sign = signs[c, 1] if mirrored else 1.0
+                for i in range(above, above + rows):
+                    v[c, i * width + GHOSTS + ghost] = sign * v[c, i * width + GHOSTS + source]
+            if plane:
+                for ghost in (-1 - j, rows + j):
+                    source, mirrored = inside(ghost, rows, codes[0])
+                    sign = signs[c, 0] if mirrored else 1.0
+                    here, there = (above + ghost) * width + GHOSTS, (above + source) * width + GHOSTS
+                    for k in range(n):
+                        v[c, here + k] = sign * v[c, there + k]
+
+
+@numba.njit(cache=True, error_model="numpy")
+def van_leer(b: float, c: float, d: float) -> tuple[float, float]:
+    """Both edges of the middle cell with van Leer's slope (J. Comput. Phys. 32 (1979) 101): zero at an extremum."""
+    left, right = c - b, d - c
+    product = left * right
+    half = product / (left + right) if product > 0.0 else 0.0
+    return c - half, c + half
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _weno5(a: float, b: float, c: float, d: float, e: float) -> tuple[float, float]:
+    """Both edges of the middle of five cells by WENO-Z (Borges et al., J. Comput. Phys. 227 (2008) 3191).
+
+    Written so that the mirror image of the cells gives the mirror image of the edges, to the bit.
+    """
+    p, q, r, s = b - a, c - b, d - c, e - d
+    rough0 = 13.0 / 12.0 * (q - p) ** 2 + 0.25 * (3.0 * q - p) ** 2
+    rough1 = 13.0 / 12.0 * (r - q) ** 2 + 0.25 * (q + r) ** 2
+    rough2 = 13.0 / 12.0 * (s - r) ** 2 + 0.25 * (3.0 * r - s) ** 2
+    tau = abs(rough0 - rough2)
+    weight0 = 1.0 + (tau / (rough0 + TINY)) ** 2
+    weight1 = 6.0 * (1.0 + (tau / (rough1 + TINY)) ** 2)
+    weight2 = 1.0 + (tau / (rough2 + TINY)) ** 2
+    fall = (weight2 * (5.0 * r - 2.0 * s) + 3.0 * weight0 * (4.0 * q - p)) + weight1 * (r + 2.0 * q)
+    rise = (weight0 * (5.0 * q - 2.0 * p) + 3.0 * weight2 * (4.0 * r - s)) + weight1 * (q + 2.0 * r)
+    lower = c - fall / (6.0 * ((weight2 + 3.0 * weight0) + weight1))
+    upper = c + rise / (6.0 * ((weight0 + 3.0 * weight2) + weight1))
+    return lower, upper
+
+
+@numba.njit(cache=True, error_model="numpy")
+def edges(v, c, start, count, stride, reconstruction, lower, upper):  # type: ignore[no-untyped-def]
+    """Values of channel c at both edges of ``count`` cells from ``start`` on, across the axis of the given stride."""
+    if reconstruction == WENO5:
+        for k in range(count):
+            x = start + k
+            lower[c, k], upper[c, k] = _weno5(
+                v[c, x - 2 * stride], v[c, x - stride], v[c, x], v[c, x + stride], v[c, x + 2 * stride]
+            )
+    elif reconstruction == MUSCL:
+        for k in range(count):
+            x = start + k
+            lower[c, k], upper[c, k] = van_leer(v[c, x - stride], v[c, x], v[c, x + stride])
+    else:
+        for k in range(count):
+            lower[c, k] = upper[c, k] = v[c, start + k]

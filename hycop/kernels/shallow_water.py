@@ -1,0 +1,348 @@
+"""Shallow water by finite volumes: gravity waves, advection of momentum, or both at once, sub-stepped, any boundary.
+
+Fluxes of both axes enter one stage (no splitting by axis); they are taken at the middle of each face.
+"""
+
+from __future__ import annotations
+
+from math import ceil, inf, nan, sqrt
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from hycop.kernels.advection import BOUNDARY_CODES
+from hycop.kernels.reconstruction import (
+    GHOSTS,
+    MOST_SUB_STEPS,
+    RECONSTRUCTIONS,
+    ROUNDING,
+    STAGES,
+    TINY,
+    edges,
+    fill_ghosts,
+    padded,
+    unpad,
+)
+from hycop.kernels.threads import sharing, threads_for
+
+Array = npt.NDArray[Any]
+
+GRAVITY, MOMENTUM, BOTH = 0, 1, 2
+
+BLOCK = 8
+"""Rows per task where the threads share one large sample."""
+
+SHALLOWEST = 0.1
+"""Depth at the edge of a cell, as a fraction of its average, below which the edges are pulled towards the average."""
+
+STEEP = 4.0
+"""Ratio of the depths of neighbours above which a cell is taken as constant."""
+
+DRY = 1e-9
+"""Depth, as a fraction of the sample's largest, below which water does not move."""
+
+SPEED_UP = 100.0
+"""Growth of the fastest wave during one duration beyond which a state has blown up."""
+
+REFUSALS = 8
+"""How often a sub-step is tried again with half its length: if it leaves a depth negative, or waves so much faster than
+before that it was too long for them."""
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _velocity(m: float, h: float, dry: float) -> float:
+    return m / h if h > dry else 0.0
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _gravity_flux(left, right, shift, count, normal, g, flux):  # type: ignore[no-untyped-def]
+    """Rusanov's flux of (m, ½gh²): of the two waves ±√(gh) it resolves both. Momentum along the face stays."""
+    for k in range(count):
+        h0, h1 = left[0, k], right[0, k + shift]
+        m0, m1 = left[normal, k], right[normal, k + shift]
+        speed = sqrt(g * max(h0, h1))
+        flux[0, k] = 0.5 * ((m0 + m1) - speed * (h1 - h0))
+        flux[normal, k] = 0.5 * (0.5 * g * (h0 * h0 + h1 * h1) - speed * (m1 - m0))
+    for c in range(1, flux.shape[0]):
+        if c != normal:
+            flux[c, :count] = 0.0
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _momentum_flux(left, right, shift, count, normal, flux):  # type: ignore[no-untyped-def]
+    """Godunov's flux of m²/h, which is convex in m with its minimum at rest: the larger of what either side sends.
+
+    Momentum along the face goes with what flows out of its own side, the sum of both where they collide.
+    """
+    for k in range(count):
+        ahead, back = max(left[normal, k], 0.0), min(right[normal, k + shift], 0.0)
+        flux[0, k] = 0.0
+        flux[normal, k] = max(ahead * ahead / left[0, k], back * back / right[0, k + shift])
+    for c in range(1, flux.shape[0]):
+        if c != normal:
+            for k in range(count):
+                ahead = max(left[normal, k], 0.0) / left[0, k]
+                back = min(right[normal, k + shift], 0.0) / right[0, k + shift]
+                flux[c, k] = ahead * left[c, k] + back * right[c, k + shift]
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _shallow_water_flux(left, right, shift, count, normal, g, dry, flux):  # type: ignore[no-untyped-def]
+    """HLLC (Toro, Shock-Capturing Methods for Free-Surface Shallow Flows, 2001): HLL with Einfeldt's speeds, and those
+    of a dry bed next to one, for depth and normal momentum; momentum along the face goes with the mass."""
+    for k in range(count):
+        h0, h1 = left[0, k], right[0, k + shift]
+        m0, m1 = left[normal, k], right[normal, k + shift]
+        u0, u1 = _velocity(m0, h0, dry), _velocity(m1, h1, dry)
+        c0, c1 = sqrt(g * h0), sqrt(g * h1)
+        mean = (c0 * u0 + c1 * u1) / (c0 + c1 + 1e-300)
+        c = sqrt(0.5 * g * (h0 + h1))
+        slow = min(u0 - c0, mean - c) if h0 > dry else u1 - 2.0 * c1
+        fast = max(u1 + c1, mean + c) if h1 > dry else u0 + 2.0 * c0
+        slow, fast = min(slow, 0.0), max(fast, 0.0)
+        scale = 1.0 / (fast - slow + 1e-300)
+        flux[0, k] = scale * (fast * h0 * u0 - slow * h1 * u1 + fast * slow * (h1 - h0))
+        push0, push1 = h0 * u0 * u0 + 0.5 * g * h0 * h0, h1 * u1 * u1 + 0.5 * g * h1 * h1
+        flux[normal, k] = scale * (fast * push0 - slow * push1 + fast * slow * (h1 * u1 - h0 * u0))
+    for c in range(1, flux.shape[0]):
+        if c != normal:
+            for k in range(count):
+                mass = flux[0, k]
+                v0 = _velocity(left[c, k], left[0, k], dry)
+                v1 = _velocity(right[c, k + shift], right[0, k + shift], dry)
+                flux[c, k] = mass * (v0 if mass > 0.0 else v1)
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _flux(system, left, right, shift, count, normal, g, dry, flux):  # type: ignore[no-untyped-def]
+    """Fluxes through ``count`` faces: face k has cell k of ``left`` and cell k + shift of ``right`` on its sides."""
+    if system == GRAVITY:
+        _gravity_flux(left, right, shift, count, normal, g, flux)
+    elif system == MOMENTUM:
+        _momentum_flux(left, right, shift, count, normal, flux)
+    else:
+        _shallow_water_flux(left, right, shift, count, normal, g, dry, flux)
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _keep_wet(v, start, count, stride, lower, upper):  # type: ignore[no-untyped-def]
+    """Pulls the edges of a cell towards its average until depth there, and in between, is positive; all the way next to
+    a cell that is ``STEEP`` times as deep, since momentum over depth has no bounds there.
+
+    Zhang and Shu, Proc. R. Soc. A 467 (2011) 2752, with the four-point Lobatto rule.
+    """
+    for k in range(count):
+        x = start + k
+        before, h, after = v[0, x - stride], v[0, x], v[0, x + stride]
+        between = (12.0 * h - (lower[0, k] + upper[0, k])) / 10.0
+        least = min(lower[0, k], upper[0, k], between)
+        steep = STEEP * min(before, h, after) < max(before, h, after)
+        if steep or least < SHALLOWEST * h:
+            pull = 0.0 if steep else (1.0 - SHALLOWEST) * h / (h - least)
+            for c in range(v.shape[0]):
+                mean = v[c, x]
+                lower[c, k] = mean + pull * (lower[c, k] - mean)
+                upper[c, k] = mean + pull * (upper[c, k] - mean)
+
+
+@numba.njit(cache=True)
+def _edges(v, start, count, stride, reconstruction, lower, upper):  # type: ignore[no-untyped-def]
+    for c in range(v.shape[0]):
+        edges(v, c, start, count, stride, reconstruction, lower, upper)
+    _keep_wet(v, start, count, stride, lower, upper)
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _stage(v, base, out, first, last, n, plane, ratio, g, dry, keep, system, reconstruction):  # type: ignore[no-untyped-def]
+    """Rows first … last − 1 of out = keep·base + (1 − keep)·(v − Σ_axis τ/Δx·(flux out − flux in))."""
+    channels, width = v.shape[0], n + 2 * GHOSTS
+    lower, upper, below = np.empty((channels, n + 2)), np.empty((channels, n + 2)), np.empty((channels, n + 2))
+    flux, enters, leaves = np.empty((channels, n + 1)), np.empty((channels, n)), np.empty((channels, n))
+    for i in range(first - 1, last):  # a row is updated once the fluxes from it to the next one are known
+        start = (i + GHOSTS if plane else i) * width + GHOSTS
+        if plane:
+            if i < first:
+                _edges(v, start, n, width, reconstruction, lower, below)
+            _edges(v, start + width, n, width, reconstruction, lower, upper)
+            _flux(system, below, lower, 0, n, 1, g, dry, leaves)
+            below, upper = upper, below
+        if i >= first:
+            _edges(v, start - 1, n + 2, 1, reconstruction, lower, upper)
+            _flux(system, upper, lower, 1, n + 1, channels - 1, g, dry, flux)
+            for c in range(channels):
+                for k in range(n):
+                    change = ratio[1] * (flux[c, k + 1] - flux[c, k])
+                    if plane:
+                        change += ratio[0] * (leaves[c, k] - enters[c, k])
+                    out[c, start + k] = keep * base[c, start + k] + (1.0 - keep) * (v[c, start + k] - change)
+        enters, leaves = leaves, enters
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _rate(v, first, last, n, plane, dx, g, dry, system):  # type: ignore[no-untyped-def]
+    """The largest Σ_axis speed/Δx in rows first … last − 1, or NaN if they hold what is no state."""
+    channels, width = v.shape[0], n + 2 * GHOSTS
+    waves = 0.0 if system == MOMENTUM else g
+    drift = 0.0 if system == GRAVITY else 1.0 if system == BOTH else 2.0
+    least = 0.0 if system == BOTH else TINY
+    invalid, most = 0, 0.0
+    for i in range(first, last):
+        start = (i + GHOSTS if plane else i) * width + GHOSTS
+        for k in range(start, start + n):
+            h, rate = v[0, k], 0.0
+            c = sqrt(waves * h)
+            for channel in range(1, channels):
+                m = v[channel, k]
+                speed = drift * abs(_velocity(m, h, dry)) + c
+                rate += (speed if abs(m) < inf else inf) / dx[channel + 2 - channels]
+            invalid += 0 if h >= least and rate < inf else 1
+            most = max(most, rate)
+    return most if invalid == 0 else nan
+
+
+@numba.njit(cache=True)
+def _largest(rates):  # type: ignore[no-untyped-def]
+    """The largest of the rates, or NaN if one of them is."""
+    most = 0.0
+    for rate in rates:
+        most = rate if rate > most or np.isnan(rate) else most
+        if np.isnan(most):
+            break
+    return most
+
+
+@numba.njit(cache=True)
+def _still_depth(v, system):  # type: ignore[no-untyped-def]
+    """The depth below which water does not move: only where both processes act may the bed be dry."""
+    deepest = 0.0
+    for h in v[0]:
+        deepest = max(deepest, h)
+    return DRY * deepest if system == BOTH else 0.0
+
+
+@numba.njit(cache=True)
+def _settle(v, dry):  # type: ignore[no-untyped-def]
+    """Takes the momentum out of cells where water does not move."""
+    for k in range(v.shape[1]):
+        if v[0, k] <= dry:
+            for c in range(1, v.shape[0]):
+                v[c, k] = 0.0
+
+
+@numba.njit(cache=True, inline="always")
+def _march(v, rows, n, plane, duration, codes, signs, dx, g, cfl, keeps, system, reconstruction, block):  # type: ignore[no-untyped-def]
+    """A padded state after a duration, in sub-steps as long as the waves of each moment allow; NaN if it is lost.
+
+    Part of its callers, so that the loops over blocks of rows are parallel in the one that goes sample by sample.
+    """
+    blocks = (rows + block - 1) // block
+    stage, new, rates, ratio = np.empty_like(v), np.empty_like(v), np.empty(blocks), np.empty(2)
+    dry = _still_depth(v, system)
+    if system == BOTH:
+        _settle(v, dry)
+    rate = _rate(v, 0, rows, n, plane, dx, g, dry, system)
+    remaining, refusals, most = duration, 0, min(SPEED_UP * rate, MOST_SUB_STEPS * cfl / duration)
+    while remaining > 0.0 and refusals <= REFUSALS and rate <= most:
+        steps = max(1.0, ceil(remaining * rate / cfl * (1.0 - ROUNDING)))
+        step = remaining / steps / 2.0**refusals
+        ratio[0], ratio[1] = step / dx[0], step / dx[1]
+        now, out = v, stage
+        for number in range(keeps.size):
+            fill_ghosts(now, rows, n, plane, codes, signs)
+            for task in numba.prange(blocks):
+                first, last = task * block, min((task + 1) * block, rows)
+                _stage(now, v, out, first, last, n, plane, ratio, g, dry, keeps[number], system, reconstruction)
+            now, out = out, new if number == 0 else now
+        for task in numba.prange(blocks):
+            rates[task] = _rate(now, task * block, min((task + 1) * block, rows), n, plane, dx, g, dry, system)
+        after = _largest(rates)
+        if after * step <= 2.0 * cfl:  # false if NaN
+            remaining, rate, refusals = remaining - step, after, 0
+            v, stage, new = now, out, v
+        else:
+            refusals += 1
+    if system == BOTH:
+        _settle(v, dry)
+    if remaining > 0.0 or np.isnan(rate):
+        v[:] = nan
+    return v
+
+
+@numba.njit(cache=True, parallel=True)
+def _flow_samples(u, out, durations, codes, signs, dx, g, cfl, keeps, system, reconstruction):  # type: ignore[no-untyped-def]
+    """A thread takes whole samples through all their sub-steps, so that a sample stays in its cache."""
+    samples, channels, rows, n = u.shape
+    plane = channels == 3
+    for i in numba.prange(samples):
+        tau, width = durations[i], dx[i].copy()
+        v = padded(u, i, plane)
+        v = _march(v, rows, n, plane, tau, codes, signs, width, g[i], cfl, keeps, system, reconstruction, rows)
+        unpad(v, out, i, plane)
+
+
+@numba.njit(cache=True, parallel=True)
+def _flow_rows(u, out, durations, codes, signs, dx, g, cfl, keeps, system, reconstruction):  # type: ignore[no-untyped-def]
+    """The same sample by sample, with the rows of each shared among the threads."""
+    samples, channels, rows, n = u.shape
+    plane = channels == 3
+    for i in range(samples):
+        tau, width = durations[i], dx[i].copy()
+        v = padded(u, i, plane)
+        v = _march(v, rows, n, plane, tau, codes, signs, width, g[i], cfl, keeps, system, reconstruction, BLOCK)
+        unpad(v, out, i, plane)
+
+
+@numba.njit(cache=True, parallel=True)
+def _rates(u, dx, g, system):  # type: ignore[no-untyped-def]
+    samples, channels, rows, n = u.shape
+    plane = channels == 3
+    out = np.empty(samples)
+    for i in numba.prange(samples):
+        v = padded(u, i, plane)
+        out[i] = _rate(v, 0, rows, n, plane, dx[i], g[i], _still_depth(v, system), system)
+    return out
+
+
+def _in_rows(u: Array, dx: Array) -> tuple[Array, Array]:
+    """The state as (batch, channel, row, cell) in double precision, and the widths of its cells likewise."""
+    line = u.ndim == 3
+    state = np.ascontiguousarray(u, dtype=np.float64)
+    return state[:, :, None] if line else state, np.column_stack([np.ones_like(dx), dx]) if line else dx
+
+
+def rates(u: Array, dx: Array, g: Array, system: int) -> Array:
+    """Σ_axis speed/Δx of the fastest wave in each sample; NaN for one that is no state."""
+    state, widths = _in_rows(u, dx)
+    with sharing(u.size):
+        out: Array = _rates(state, widths, g, system)
+    return out
+
+
+def flow(
+    u: Array,
+    durations: Array,
+    boundary: tuple[str, ...],
+    signs: Array,
+    dx: Array,
+    g: Array,
+    cfl: float,
+    reconstruction: str,
+    system: int,
+) -> Array:
+    """The states (batch, channel, *grid) after their durations; NaN for a sample that is lost on the way.
+
+    ``signs`` (channel, axis) is −1 where a wall flips a component; ``cfl`` bounds Σ_axis speed·τ/Δx of a sub-step.
+    """
+    state, widths = _in_rows(u, dx)
+    codes, keeps = np.array([BOUNDARY_CODES[name] for name in boundary]), STAGES[reconstruction]
+    if u.ndim == 3:  # a line is a plane of one row, whose first axis is never looked at
+        codes, signs = np.concatenate([[0], codes]), np.column_stack([np.ones(2), signs])
+    out = np.empty_like(state)
+    updates = keeps.size * u[:1].size
+    by_rows = u.shape[0] < threads_for(updates)
+    kernel = _flow_rows if by_rows else _flow_samples
+    with sharing(updates * (1 if by_rows else u.shape[0])):
+        kernel(state, out, durations, codes, signs, widths, g, cfl, keeps, system, RECONSTRUCTIONS[reconstruction])
+    return out.reshape(u.shape).astype(u.dtype, copy=False)

@@ -1,0 +1,131 @@
+"""Compressible flow: what its primitives share, and the unsplit solver that is their opponent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from hycop.errors import InvalidInputError
+from hycop.grid import AXES, BOUNDARIES, Array, Grid
+from hycop.kernels.compressible import finite_volumes, peak_rates
+from hycop.primitive import checked_duration, sub_steps, update_work
+from hycop.query import Channel, Setting
+
+
+def compressible_channels(axes: int) -> tuple[Channel, ...]:
+    """Density, momentum per axis and energy E = p/(γ − 1) + ½ρ|v|², in the order of the state."""
+    momenta = (Channel(f"momentum_{AXES[axis]}", normal=axis) for axis in range(axes))
+    return (Channel("density"), *momenta, Channel("energy"))
+
+
+def check_channels(primitive: object, setting: Setting) -> None:
+    """Refuses a state that is not that of a compressible flow in one or two dimensions."""
+    needed = [channel.name for channel in compressible_channels(min(setting.grid.axes, 2))]
+    given = [channel.name for channel in setting.channels]
+    if setting.grid.axes > 2 or given != needed:
+        raise InvalidInputError(
+            f"{type(primitive).__name__} needs the channels {', '.join(needed)} on one or two axes; "
+            f"the state has {', '.join(given)} on {setting.grid.axes}"
+        )
+
+
+def heat_ratio(setting: Setting) -> Array:
+    """γ per sample, above 1."""
+    gamma = setting.param("gamma")
+    if not (gamma > 1.0).all():
+        sample = int(np.flatnonzero(~(gamma > 1.0))[0])
+        raise InvalidInputError(f"parameter 'gamma' is {gamma[sample]} for sample {sample}: it must be above 1")
+    return gamma
+
+
+def viscosities(setting: Setting) -> tuple[Array, Array]:
+    """Kinematic viscosities η + ζ + η/3 of a velocity along its own axis and η along the others."""
+    for name in ("eta", "zeta"):
+        value = setting.param(name)
+        if (value < 0).any():
+            raise InvalidInputError(
+                f"parameter '{name}' is negative for sample {int(np.flatnonzero(value < 0)[0])}: it must not be"
+            )
+    eta, zeta = setting.param("eta"), setting.param("zeta")
+    return eta + zeta + eta / 3.0, eta
+
+
+def check_cfl(cfl: float, largest: float) -> None:
+    if not 0.0 < cfl <= largest:
+        raise InvalidInputError(f"cfl is {cfl}: it must be positive and at most {largest} for stability")
+
+
+def check_stages(most_stages: int) -> None:
+    if most_stages < 3 or most_stages % 2 == 0:
+        raise InvalidInputError(f"most_stages is {most_stages}: an odd number of at least 3 is needed")
+
+
+def volume_work(u: Array, duration: Array, setting: Setting, fluid: Array, cfl: float, most_stages: int) -> Array:
+    """Updates that finite volumes take for a duration, as far as the present state tells."""
+    rates = peak_rates(u, fluid, setting.grid.spacing, setting.grid.boundary)
+    wave, decay = (np.where(rates[:, 2] > 0, 0.0, rates[:, column]) * duration for column in (0, 1))
+    reach = 0.5 * (most_stages**2 + most_stages - 2)
+    steps = np.maximum(1, sub_steps(np.maximum(wave / cfl, decay / reach)))
+    stages = np.ceil(0.5 * (np.sqrt(9.0 + 8.0 * decay / steps) - 1.0))
+    return update_work(setting, steps * np.where(decay / steps <= 2.0, 3.0, stages + 1 - stages % 2))
+
+
+@dataclass(frozen=True)
+class CompressibleNavierStokes:
+    """Euler equations and viscosity at once, by finite volumes: the unsplit opponent of splittings.
+
+    ρ_t + ∇·m = 0, m_t + ∇·(m⊗v + p) = ∇·(ν ρ ∇v), E_t + ∇·((E + p)v) = ∇·(ν ρ ∇½v²) component by component, with
+    ν = η + ζ + η/3 for the derivative of a velocity along its own axis and η along the others, and no cross
+    derivatives: the viscosity of PDEBench's generator. MUSCL–HLLC fluxes and central viscous ones; SSPRK3 where that
+    is stable, else RKL2 with up to ``most_stages`` stages in each step that ``cfl`` allows (Σ (|v| + c)τ/Δx).
+    Second order, conservative for every boundary (walls change momentum, as they should). Parameters: ``gamma``,
+    ``eta``, ``zeta``.
+    """
+
+    cfl: float = 0.8
+    most_stages: int = 7
+
+    advances: ClassVar[frozenset[str]] = frozenset({"euler", "viscosity"})
+    order: ClassVar[float] = 2
+    conserves: ClassVar[frozenset[str]] = frozenset({"density", "energy"})
+    boundaries: ClassVar[frozenset[str]] = BOUNDARIES
+    reversible: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_cfl(self.cfl, 1.0)
+        check_stages(self.most_stages)
+
+    def _fluid(self, setting: Setting) -> Array:
+        check_channels(self, setting)
+        return np.column_stack([heat_ratio(setting), *viscosities(setting), np.ones(setting.batch)])
+
+    def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
+        duration, grid = checked_duration(duration, setting), setting.grid
+        fluid = self._fluid(setting)
+        return finite_volumes(u, duration, fluid, grid.spacing, grid.boundary, self.cfl, self.most_stages)
+
+    def work(self, u: Array, duration: Array, setting: Setting) -> Array:
+        return volume_work(u, duration, setting, self._fluid(setting), self.cfl, self.most_stages)
+
+    def example(self, seed: int) -> tuple[Array, Setting]:
+        return compressible_example(seed, ("gamma", "eta", "zeta"))
+
+
+def compressible_example(seed: int, params: Sequence[str], batch: int = 3) -> tuple[Array, Setting]:
+    """Smooth compressible flows, a few Fourier modes each, on a small anisotropic grid with uneven lengths."""
+    rng = np.random.default_rng(seed)
+    grid = Grid((12, 15), rng.uniform(0.8, 1.2, (batch, 2)), ("periodic", "periodic"))
+    x, y = (centre / length.reshape(-1, 1, 1) for centre, length in zip(grid.centres(), grid.lengths.T, strict=True))
+    fields = np.zeros((4, batch, *grid.shape))
+    for kx, ky in ((1, 0), (0, 1), (1, 1)):
+        phase = rng.uniform(0, 2 * np.pi, (4, batch, 1, 1))
+        fields += 0.06 * np.sin(2 * np.pi * (kx * x + ky * y) + phase)
+    density, vx, vy, pressure = fields + np.array([1.0, 0.2, -0.1, 1.0]).reshape(4, 1, 1, 1)
+    values = {"gamma": rng.uniform(1.3, 1.7, batch), "eta": rng.uniform(0.01, 0.02, batch)}
+    values["zeta"] = rng.uniform(0.01, 0.02, batch)
+    energy = pressure / (values["gamma"].reshape(-1, 1, 1) - 1.0) + 0.5 * density * (vx**2 + vy**2)
+    u = np.stack([density, density * vx, density * vy, energy], axis=1)
+    return u, Setting(grid, compressible_channels(2), {name: values[name] for name in params})

@@ -1,0 +1,152 @@
+"""The Kuramoto–Sivashinsky equation u_t + u u_x + u_xx + u_xxxx = 0 on a periodic line, linear and nonlinear part."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numba
+import numpy as np
+import scipy.fft
+
+from hycop.errors import InvalidInputError
+from hycop.grid import Array
+from hycop.kernels.reconstruction import MOST_SUB_STEPS, STAGES
+from hycop.primitive import (
+    EXACT,
+    Symbol,
+    checked_duration,
+    flow_of,
+    transform_work,
+    transforms_of,
+    wavenumbers,
+)
+from hycop.primitives.examples import line_example
+from hycop.query import Setting
+
+KEEPS = STAGES["weno5"]
+
+BLOCK = 2**15
+"""Values that a thread takes through all their sub-steps at a time."""
+
+
+def _checked_line(setting: Setting) -> None:
+    names = [channel.name for channel in setting.channels]
+    if setting.grid.axes != 1 or names != ["u"]:
+        raise InvalidInputError(
+            f"channels {', '.join(names)} on {setting.grid.axes} axes: Kuramoto–Sivashinsky has u on one axis"
+        )
+
+
+@dataclass(frozen=True)
+class KuramotoSivashinskyLinear:
+    """The linear part u_t = −u_xx − u_xxxx: every Fourier mode grows by e^{(k² − k⁴)τ}, long waves up, short ones down.
+
+    Exact, for any duration; not backwards, where short waves would overflow. Channel ``u``; no parameters.
+    """
+
+    advances: ClassVar[frozenset[str]] = frozenset({"linear"})
+    order: ClassVar[float] = EXACT
+    conserves: ClassVar[frozenset[str]] = frozenset({"u"})
+    boundaries: ClassVar[frozenset[str]] = frozenset({"periodic"})
+    reversible: ClassVar[bool] = False
+
+    def symbol(self, setting: Setting) -> Symbol:
+        _checked_line(setting)
+        square = wavenumbers(setting.grid, 0) ** 2
+        return Symbol(transforms_of(setting.grid), (square - square**2,))
+
+    def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
+        return flow_of(self.symbol(setting), u, checked_duration(duration, setting))
+
+    def work(self, u: Array, duration: Array, setting: Setting) -> Array:
+        return transform_work(setting)
+
+    def example(self, seed: int) -> tuple[Array, Setting]:
+        return line_example(seed, length=25.0)
+
+
+def _tendency(modes: Array, k: Array, points: int) -> Array:
+    """Modes of the cell averages of −(½u²)_x, all but a Nyquist mode, from those of the averages of u: squares are
+    taken of point values, on enough points that no alias reaches the modes that are kept."""
+    kept = k.shape[1]
+    averaging = np.sinc(np.arange(kept) / (2 * (modes.shape[1] - 1) if modes.shape[1] > kept else 2 * kept - 1))
+    # real products: those of complex numbers may round differently from one place of an array to another
+    values = (modes[:, :kept].view(np.float64) / np.repeat(averaging, 2)).view(np.complex128)
+    u = scipy.fft.irfft(values, points, axis=1, norm="forward")
+    half_square = scipy.fft.rfft(0.5 * u * u, axis=1, norm="forward")[:, :kept]
+    out = np.zeros_like(modes)
+    out.real[:, :kept] = averaging * k * half_square.imag
+    out.imag[:, :kept] = -averaging * k * half_square.real
+    return out
+
+
+def _march(u: Array, tau: Array, steps: Array, k: Array) -> Array:
+    """``steps`` sub-steps of length tau for each sample (batch, n); the samples with the most steps come first."""
+    n = u.shape[1]
+    points = scipy.fft.next_fast_len(3 * n // 2 + 1, real=True)
+    modes = scipy.fft.rfft(u, axis=1, norm="forward")
+    for step in range(int(steps.max(initial=0))):
+        running = int((steps > step).sum())
+        base = modes[:running]
+        now = base
+        for keep in KEEPS:
+            moved = now.view(np.float64) + tau[:running, None] * _tendency(now, k[:running], points).view(np.float64)
+            now = (keep * base.view(np.float64) + (1.0 - keep) * moved).view(np.complex128)
+        modes[:running] = now
+    out: Array = scipy.fft.irfft(modes, n, axis=1, norm="forward")
+    return out
+
+
+@dataclass(frozen=True)
+class KuramotoSivashinskyNonlinear:
+    """The nonlinear part u_t = −(½u²)_x, pseudo-spectral: products of point values, to which the averages are turned
+    mode by mode, on 3/2 times the points, so without aliases, and the third-order Runge–Kutta method of Shu and Osher in equal sub-steps.
+
+    Spectral in space while the state is resolved; shocks ring, and are for the linear part to smooth. A Nyquist mode
+    stands still. ``cfl`` bounds |u|τ/Δx of a sub-step by the state given (stable up to √3/π).
+    Channel ``u``; no parameters.
+    """
+
+    cfl: float = 0.3
+
+    advances: ClassVar[frozenset[str]] = frozenset({"nonlinear"})
+    order: ClassVar[float] = 3
+    conserves: ClassVar[frozenset[str]] = frozenset({"u"})
+    boundaries: ClassVar[frozenset[str]] = frozenset({"periodic"})
+    reversible: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.cfl <= 0.5:
+            raise InvalidInputError(f"cfl is {self.cfl}: it must be positive and at most 0.5 for stability")
+
+    def _steps(self, u: Array, duration: Array, setting: Setting) -> Array:
+        """Sub-steps per sample: none for one that is lost, or asks for so many that it soon will be."""
+        _checked_line(setting)
+        fastest = np.abs(u).max(axis=(1, 2))
+        steps = np.ceil(fastest * duration / setting.grid.spacing[:, 0] / self.cfl)
+        return np.where(steps <= MOST_SUB_STEPS, np.maximum(steps, 1.0), 0.0).astype(np.int64)
+
+    def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
+        duration = checked_duration(duration, setting)
+        steps = self._steps(u, duration, setting)
+        k = wavenumbers(setting.grid, 0)[:, : (u.shape[2] + 1) // 2]
+        tau, out = duration / np.maximum(steps, 1), np.full(u.shape, np.nan, dtype=u.dtype)
+        order = np.argsort(-steps, kind="stable")
+        order = order[steps[order] > 0]
+        samples = max(1, BLOCK // u.shape[2])
+
+        def advance(start: int) -> None:
+            block = order[start : start + samples]
+            out[block, 0] = _march(u[block, 0].astype(np.float64), tau[block], steps[block], k[block])
+
+        with ThreadPoolExecutor(numba.get_num_threads()) as pool:
+            list(pool.map(advance, range(0, order.size, samples)))
+        return out
+
+    def work(self, u: Array, duration: Array, setting: Setting) -> Array:
+        return KEEPS.size * np.maximum(self._steps(u, duration, setting), 1) * transform_work(setting)
+
+    def example(self, seed: int) -> tuple[Array, Setting]:
+        return line_example(seed, length=25.0)

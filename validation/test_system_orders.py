@@ -1,0 +1,84 @@
+"""Measured order of the nonlinear finite-volume primitives: cell averages of a smooth state on ever finer grids.
+
+The truth is the same primitive with ``weno5`` on a grid three times finer than the finest; the order is the slope of
+log(L1 error) over log(cells), between the two finest grids for ``weno5`` (whose spatial error dies out sooner than that
+of its time integrator), fitted over all of them otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from hycop.grid import Array, Grid, restrict
+from hycop.primitive import Primitive
+from hycop.primitives import BurgersAdvection, GravityWave, MomentumAdvection, ShallowWater
+from hycop.query import Channel, Setting
+
+CHANNELS = (Channel("h"), Channel("hu", normal=0), Channel("hv", normal=1))
+
+
+def averages(grid: Grid, wave: int) -> Array:
+    """Averages of sin(2π·wave·Σx/L + wave) over the cells, exactly."""
+    angle = sum(2 * np.pi * wave * x / 10.0 for x in grid.centres()) + float(wave)
+    return np.sin(angle) * np.prod([np.sinc(wave / n) for n in grid.shape])
+
+
+def water(shape: tuple[int, ...]) -> tuple[Array, Setting]:
+    grid = Grid.box(shape, 10.0)
+    momenta = [0.6 + 0.2 * averages(grid, 1), -0.5 + 0.2 * averages(grid, 2)][: grid.axes]
+    u = np.stack([1.0 + 0.15 * averages(grid, 1), *momenta], axis=1)
+    return u, Setting(grid, CHANNELS[: grid.axes + 1], {"g": 9.81})
+
+
+def wind(shape: tuple[int, ...]) -> tuple[Array, Setting]:
+    grid = Grid.box(shape, 10.0)
+    return (1.0 + 0.3 * averages(grid, 1))[:, None], Setting(grid, (Channel("u"),), {})
+
+
+def errors(primitive: Primitive, best: Primitive, cells: Sequence[int], axes: int, time: float) -> list[float]:
+    state = wind if isinstance(primitive, BurgersAdvection) else water
+    u, setting = state((3 * cells[-1],) * axes)
+    truth = best.flow(u, np.array([time]), setting)
+    out = []
+    for n in cells:
+        u, setting = state((n,) * axes)
+        out.append(float(np.abs(primitive.flow(u, np.array([time]), setting) - restrict(truth, (n,) * axes)).mean()))
+    return out
+
+
+def order(cells: Sequence[int], wrong: Sequence[float]) -> float:
+    return float(-np.polyfit(np.log(cells), np.log(wrong), 1)[0])
+
+
+@pytest.mark.parametrize("kind", [GravityWave, MomentumAdvection, ShallowWater, BurgersAdvection])
+def test_weno_on_a_line(kind: type[ShallowWater]) -> None:
+    """At least third order; more while the error in space still counts."""
+    cells = (27, 81, 243, 729)
+    wrong = errors(kind(), kind(cfl=0.3), cells, 1, 0.8)
+    assert 2.8 < order(cells[-2:], wrong[-2:]) < 3.6
+    assert wrong[1] < 1e-5
+
+
+@pytest.mark.parametrize("kind", [GravityWave, MomentumAdvection, ShallowWater, BurgersAdvection])
+def test_muscl_on_a_line(kind: type[ShallowWater]) -> None:
+    cells = (27, 81, 243, 729)
+    assert order(cells, errors(kind("muscl"), kind(), cells, 1, 0.8)) == pytest.approx(2.0, abs=0.3)
+
+
+def test_upwind_on_a_line() -> None:
+    cells = (81, 243, 729)
+    wrong = errors(BurgersAdvection("upwind"), BurgersAdvection(), cells, 1, 0.8)
+    assert order(cells, wrong) == pytest.approx(1.0, abs=0.2)
+
+
+@pytest.mark.parametrize("kind", [GravityWave, MomentumAdvection, ShallowWater])
+def test_in_the_plane(kind: type[ShallowWater]) -> None:
+    """Fluxes at the middle of faces make the order two in the end, with a far smaller error than that of MUSCL."""
+    cells = (27, 81)
+    weno, muscl = (errors(kind(scheme), kind(), cells, 2, 0.3) for scheme in ("weno5", "muscl"))  # type: ignore[arg-type]
+    assert order(cells, weno) > kind.order - 0.3
+    assert order(cells, muscl) == pytest.approx(kind.order, abs=0.3)
+    assert weno[-1] < 0.3 * muscl[-1]
