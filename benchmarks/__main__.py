@@ -17,7 +17,7 @@ import numba
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import engine, memory, muscl, spectral
+from benchmarks import engine, memory, muscl, population, spectral
 from benchmarks.measure import Ratio
 
 TOPICS: dict[str, Callable[[], list[Ratio]]] = {
@@ -25,6 +25,7 @@ TOPICS: dict[str, Callable[[], list[Ratio]]] = {
     "muscl": muscl.measure,
     "engine": engine.measure,
     "memory": memory.measure,
+    "population": population.measure,
 }
 
 

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from hycop.dictionary import Dictionary
 from hycop.errors import IncompatibleError, InvalidInputError, NonFiniteStateError
 from hycop.grid import Array, prolong, restrict
-from hycop.primitive import Primitive, Symbol, is_reversible, transform_work
+from hycop.kernels.spectral import evolve
+from hycop.primitive import Primitive, is_reversible, transform_work
 from hycop.program import EMPTY, Program, ProgramBatch
 from hycop.query import Query, Setting
 
 MEMORY = 512 * 2**20
 """Default cap in bytes on what ``run`` works on at a time; a larger batch is run in parts."""
+
+NEVER = np.iinfo(np.int64).max
 
 _COPIES = 6  # states alive at once while a primitive works: input, output, modes, multipliers and temporaries
 
@@ -37,90 +41,99 @@ class Trace:
     work: Array
 
 
-class _Move(NamedTuple):
-    """Neighbouring steps that run as one: a single primitive, or several that share a transform."""
-
-    ops: tuple[int, ...]
-    durations: Array  # (sample, op)
-
-
 class _Plan(NamedTuple):
-    """Moves of every sample: ``kind[sample, k]`` indexes ``kinds`` (or is EMPTY); durations are (sample, k, name)."""
+    """Moves of every sample, neighbouring steps that run as one: ``kind[sample, k]`` indexes the engine's kinds (or is
+    EMPTY); durations are (sample, k, name); ``step`` is where a name first occurs in the program, if at all."""
 
-    kinds: list[tuple[int, ...]]
     kind: Array
     durations: Array
+    step: Array
+
+    def take(self, samples: Array) -> _Plan:
+        return _Plan(self.kind[samples], self.durations[samples], self.step[samples])
 
 
 class _Engine:
-    """A dictionary tied to the setting of one batch, with the symbols of its primitives at hand."""
+    """A dictionary tied to the setting of one batch, with the rates of its primitives at hand.
+
+    A kind of move is one operator, or all that share a transform: they commute, and one transform serves them all.
+    """
 
     def __init__(self, names: Sequence[str], used: Sequence[int], dictionary: Dictionary, setting: Setting) -> None:
         self.names = tuple(names)
         self.setting = setting
         self.primitives: dict[int, Primitive] = {op: dictionary[names[op]] for op in used}
-        self.symbols: dict[int, Symbol] = {
-            op: primitive.symbol(setting) for op, primitive in self.primitives.items() if hasattr(primitive, "symbol")
-        }
+        symbols = {op: one.symbol(setting) for op, one in self.primitives.items() if hasattr(one, "symbol")}
+        groups: dict[object, list[int]] = {}
+        for op in used:
+            groups.setdefault(symbols[op].transforms if op in symbols else op, []).append(op)
+        self.kinds = tuple(tuple(ops) for ops in groups.values())
+        self.kind_of = np.full(len(self.names) + 1, EMPTY)  # the last stands for EMPTY itself
+        self.symbols: dict[int, tuple[tuple[str, ...], tuple[Array, ...]]] = {}
+        for kind, ops in enumerate(self.kinds):
+            self.kind_of[list(ops)] = kind
+            if ops[0] in symbols:
+                rates = zip(*(symbols[op].rates for op in ops), strict=True)
+                self.symbols[kind] = symbols[ops[0]].transforms, tuple(np.stack(axis, axis=1) for axis in rates)
 
     @classmethod
     def of(cls, programs: ProgramBatch, dictionary: Dictionary, setting: Setting) -> _Engine:
         return cls(programs.names, _used(programs, dictionary, setting), dictionary, setting)
 
     def take(self, samples: Array | slice) -> _Engine:
-        part = object.__new__(_Engine)
-        part.names, part.primitives = self.names, self.primitives
+        part = copy(self)
         part.setting = self.setting.take(samples)
-        part.symbols = {op: symbol.take(samples) for op, symbol in self.symbols.items()}
+        part.symbols = {
+            kind: (transforms, tuple(rate[samples] for rate in rates))
+            for kind, (transforms, rates) in self.symbols.items()
+        }
         return part
 
-    def fuses(self, a: int, b: int) -> bool:
-        if a == b:
-            return True
-        return a in self.symbols and b in self.symbols and self.symbols[a].transforms == self.symbols[b].transforms
-
-    def moves(self, pattern: Sequence[int], durations: Array) -> list[_Move]:
-        """Merges equal neighbours, and gathers neighbours of one transform (they commute) into one move."""
-        gathered: list[dict[int, Array]] = []
-        for k, op in enumerate(pattern):
-            tau = durations[:, k]
-            if gathered and all(self.fuses(op, other) for other in gathered[-1]):
-                gathered[-1][op] = gathered[-1][op] + tau if op in gathered[-1] else tau
-            else:
-                gathered.append({op: tau})
-        return [_Move(tuple(parts), np.stack(list(parts.values()), axis=1)) for parts in gathered]
-
     def plan(self, programs: ProgramBatch) -> _Plan:
-        groups = [(samples, self.moves(pattern, tau)) for samples, pattern, tau in _groups(programs)]
-        kinds = sorted({tuple(sorted(move.ops)) for _, moves in groups for move in moves})
-        longest = max((len(moves) for _, moves in groups), default=0)
-        kind = np.full((len(programs), longest), EMPTY)
-        durations = np.zeros((len(programs), longest, len(self.names)))
-        for samples, moves in groups:
-            for k, move in enumerate(moves):
-                kind[samples, k] = kinds.index(tuple(sorted(move.ops)))
-                durations[samples[:, None], k, move.ops] = move.durations
-        return _Plan(kinds, kind, durations)
+        """Drops steps of no duration, and gathers neighbours of one kind into moves."""
+        batch, steps = programs.ops.shape
+        kind = np.full((batch, steps), EMPTY)
+        durations = np.zeros((batch, steps, len(self.names)))
+        step = np.full(durations.shape, NEVER)
+        moves, last = np.zeros(batch, dtype=np.int64), np.full(batch, EMPTY)
+        for k in range(steps):
+            rows = np.flatnonzero(programs.durations[:, k])
+            op = programs.ops[rows, k]
+            now = self.kind_of[op]
+            moves[rows] += now != last[rows]
+            last[rows] = now
+            move = moves[rows] - 1
+            kind[rows, move] = now
+            durations[rows, move, op] += programs.durations[rows, k]
+            step[rows, move, op] = np.minimum(step[rows, move, op], k)
+        longest = int(moves.max(initial=0))
+        return _Plan(kind[:, :longest], durations[:, :longest], step[:, :longest])
 
-    def advance(self, u: Array, ops: tuple[int, ...], durations: Array) -> Array:
-        """One move of every sample; durations are (sample, name)."""
-        first, *others = ops
-        if first in self.symbols:
-            exponents = self.symbols[first].over(durations[:, first])
-            for op in others:
-                exponents = exponents + self.symbols[op].over(durations[:, op])
-            return exponents.applied(u)
-        out = self.primitives[first].flow(u, durations[:, first], self.setting)
+    def advance(self, u: Array, kind: int, durations: Array, overwrite: bool = False) -> Array:
+        """One move of every sample; durations are (sample, name). With ``overwrite`` u may be changed and returned."""
+        ops = self.kinds[kind]
+        if kind in self.symbols:
+            return evolve(u, *self.symbols[kind], durations[:, list(ops)], overwrite=overwrite)
+        out = self.primitives[ops[0]].flow(u, durations[:, ops[0]], self.setting)
         if np.shape(out) != u.shape:
             raise IncompatibleError(
-                f"primitive '{self.names[first]}' returned shape {np.shape(out)} for a state of shape {u.shape}"
+                f"primitive '{self.names[ops[0]]}' returned shape {np.shape(out)} for a state of shape {u.shape}"
             )
         return out
 
-    def work(self, u: Array, ops: tuple[int, ...], durations: Array) -> Array:
-        if len(ops) > 1:
-            return transform_work(self.setting)
-        return self.primitives[ops[0]].work(u, durations[:, ops[0]], self.setting)
+    def work(self, u: Array, kind: int, durations: Array, used: Array) -> Array:
+        """The work of the move: that of its only operator, or of one transform pair for several."""
+        ops = self.kinds[kind]
+        alone = used.sum(axis=1) == 1
+        if len(ops) == 1 or not alone.any():
+            one = self.primitives[ops[0]]
+            return one.work(u, durations[:, ops[0]], self.setting) if len(ops) == 1 else transform_work(self.setting)
+        total = transform_work(self.setting)
+        for op in ops:
+            mine = alone & used[:, op]
+            if mine.any():
+                total = np.where(mine, self.primitives[op].work(u, durations[:, op], self.setting), total)
+        return total
 
 
 def _used(programs: ProgramBatch, dictionary: Dictionary, setting: Setting) -> list[int]:
@@ -138,40 +151,21 @@ def _used(programs: ProgramBatch, dictionary: Dictionary, setting: Setting) -> l
     return used
 
 
-def _groups(programs: ProgramBatch) -> Iterator[tuple[Array, tuple[int, ...], Array]]:
-    """Samples that share an operator pattern once steps of no duration are dropped: (samples, pattern, durations)."""
-    ops = np.where(programs.durations == 0.0, EMPTY, programs.ops)
-    if len(ops) and (ops == ops[0]).all() and (ops != EMPTY).all():  # the common case, and np.unique is slow
-        yield np.arange(len(ops)), tuple(int(op) for op in ops[0]), programs.durations
-        return
-    front = np.argsort(ops == EMPTY, axis=1, kind="stable")
-    ops = np.take_along_axis(ops, front, axis=1)
-    durations = np.take_along_axis(programs.durations, front, axis=1)
-    patterns, members = np.unique(ops, axis=0, return_inverse=True)
-    for index, pattern in enumerate(patterns):
-        samples = np.flatnonzero(members.reshape(-1) == index)
-        steps = pattern[pattern != EMPTY]
-        yield samples, tuple(int(op) for op in steps), durations[samples, : steps.size]
-
-
 def simplify(programs: ProgramBatch, dictionary: Dictionary, setting: Setting) -> ProgramBatch:
     """The same programs as ``run`` executes them: no idle steps, equal neighbours merged, also across steps that
     share a transform and so commute (``run`` then takes such neighbours through one transform pair)."""
-    engine = _Engine.of(programs, dictionary, setting)
-    rows: list[tuple[Array, list[_Move]]] = [
-        (samples, engine.moves(pattern, durations)) for samples, pattern, durations in _groups(programs)
-    ]
-    longest = max((sum(len(move.ops) for move in moves) for _, moves in rows), default=0)
-    ops = np.full((len(programs), longest), EMPTY)
-    durations = np.zeros((len(programs), longest))
-    for samples, moves in rows:
-        flat = [(op, move.durations[:, column]) for move in moves for column, op in enumerate(move.ops)]
-        for k, (op, tau) in enumerate(flat):
-            ops[samples, k] = op
-            durations[samples, k] = tau
+    plan = _Engine.of(programs, dictionary, setting).plan(programs)
+    batch = len(programs)
+    step = plan.step.reshape(batch, -1)
+    order = np.argsort(step, axis=1, kind="stable")  # as they first occur, those that do not at the end
+    longest = int((step < NEVER).sum(axis=1).max(initial=0))
+    order = order[:, :longest]
+    there = np.take_along_axis(step, order, axis=1) < NEVER
+    ops = np.where(there, order % len(programs.names), EMPTY)
+    durations = np.take_along_axis(plan.durations.reshape(batch, -1), order, axis=1)
     short = ProgramBatch(programs.names, ops, durations)
     # steps forwards and backwards may have cancelled, which brings new neighbours together
-    return simplify(short, dictionary, setting) if ((ops != EMPTY) & (durations == 0)).any() else short
+    return simplify(short, dictionary, setting) if (there & (durations == 0)).any() else short
 
 
 def _checked(programs: ProgramBatch | Program, dictionary: Dictionary, query: Query) -> ProgramBatch:
@@ -210,26 +204,56 @@ def _all_finite(u: Array) -> bool:
 
 
 def _run_moves(engine: _Engine, plan: _Plan, u: Array, work: Array | None) -> Array:
-    """Takes samples through their moves side by side: those whose k-th move is of one kind make it together."""
-    owned = False
-    for k in range(plan.kind.shape[1]):
-        kinds, durations = plan.kind[:, k], plan.durations[:, k]
-        if (kinds == kinds[0]).all() and kinds[0] != EMPTY:
-            ops = plan.kinds[kinds[0]]
-            if work is not None:
-                work += engine.work(u, ops, durations)
-            new = engine.advance(u, ops, durations)
-            u, owned = new, owned or not np.may_share_memory(new, u)  # a primitive may return what it was given
-            continue
-        if not owned:
-            u, owned = u.copy(), True
-        for kind in np.unique(kinds[kinds != EMPTY]):
-            rows = np.flatnonzero(kinds == kind)
-            local, before = engine.take(rows), u[rows]
-            if work is not None:
-                work[rows] += local.work(before, plan.kinds[kind], durations[rows])
-            u[rows] = local.advance(before, plan.kinds[kind], durations[rows])
-    return u
+    """Takes samples through their moves side by side: in every round, those whose next one is of the kind that most
+    of them wait for."""
+    if (plan.kind == plan.kind[:1]).all():
+        given = u
+        for k, kind in enumerate(plan.kind[0].tolist() if len(plan.kind) else ()):
+            ours = not np.may_share_memory(u, given)  # a primitive may return what it was given
+            u = _advance(engine, plan, u, work, kind, (slice(None), k), ours)
+        return u
+    order = _order(plan.kind)
+    engine, plan, u = engine.take(order), plan.take(order), u[order]
+    cost = None if work is None else np.zeros(len(order))
+    ahead = np.pad(plan.kind, ((0, 0), (0, 1)), constant_values=EMPTY)
+    done = np.zeros(len(order), dtype=np.int64)
+    while True:
+        next_ = np.take_along_axis(ahead, done[:, None], axis=1)[:, 0]
+        waiting = np.bincount(next_ + 1, minlength=2)[1:]
+        if not waiting.any():
+            break
+        rows = np.flatnonzero(next_ == waiting.argmax())
+        # most often they are neighbours, and then nothing has to be copied
+        some = slice(int(rows[0]), int(rows[-1]) + 1) if rows[-1] - rows[0] < rows.size else rows
+        part, before = None if cost is None else cost[some], u[some]
+        after = _advance(engine.take(some), plan, before, part, int(waiting.argmax()), (rows, done[rows]), True)
+        if after is not before or some is rows:
+            u[some] = after
+        if cost is not None:
+            cost[some] = part
+        done[rows] += 1
+    out = np.empty_like(u)
+    out[order] = u
+    if work is not None and cost is not None:
+        work[order] = cost
+    return out
+
+
+def _advance(
+    engine: _Engine, plan: _Plan, u: Array, work: Array | None, kind: int, at: tuple[Any, Any], overwrite: bool
+) -> Array:
+    durations = plan.durations[at]
+    if work is not None:
+        work += engine.work(u, kind, durations, plan.step[at] < NEVER)
+    return engine.advance(u, kind, durations, overwrite)
+
+
+def _order(kind: Array) -> Array:
+    """Samples in such an order that, if there are two kinds of moves, which then alternate, those that move together
+    are always neighbours: late starters by increasing length, then early ones by decreasing length."""
+    length = (kind != EMPTY).sum(axis=1)
+    early = kind[:, 0] == np.bincount(kind[:, 0] + 1).argmax() - 1
+    return np.lexsort((np.where(early, -length, length), early))
 
 
 def _raise_non_finite(programs: ProgramBatch, dictionary: Dictionary, query: Query, start: int, u: Array) -> None:
@@ -316,6 +340,6 @@ def trace(programs: ProgramBatch | Program, dictionary: Dictionary, query: Query
             local, before = engine.take(samples), states[samples, k]
             durations = np.zeros((samples.size, len(programs.names)))
             durations[:, op] = programs.durations[samples, k]
-            work[samples, k] = local.work(before, (int(op),), durations)
-            states[samples, k + 1] = local.advance(before, (int(op),), durations)
+            work[samples, k] = local.primitives[int(op)].work(before, durations[:, op], local.setting)
+            states[samples, k + 1] = local.advance(before, int(local.kind_of[op]), durations)
     return Trace(programs, states, work)

@@ -60,6 +60,13 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+def remove_leftovers(path: str | os.PathLike[str]) -> None:
+    """Removes the temporary neighbours of ``path`` that killed processes left; nobody may be writing it."""
+    path = Path(path)
+    for leftover in path.parent.glob(f".{path.stem}.*.tmp{path.suffix}"):
+        leftover.unlink(missing_ok=True)
+
+
 def write_json(path: str | os.PathLike[str], content: object) -> None:
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
     with replacing(path) as temporary:

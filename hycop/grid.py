@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from math import prod
 from operator import index
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,7 @@ import numpy.typing as npt
 from hycop.errors import InvalidInputError, UnknownNameError
 
 Array = npt.NDArray[Any]
+T = TypeVar("T")
 Boundary = Literal["periodic", "wall", "outflow"]
 BOUNDARIES: frozenset[str] = frozenset(get_args(Boundary))
 AXES = ("x", "y", "z")
@@ -38,6 +40,14 @@ def checked_shape(shape: Sequence[int]) -> tuple[int, ...]:
         return tuple(index(n) for n in shape)
     except TypeError:
         raise InvalidInputError(f"grid shape {shape}: whole numbers of cells are needed, one per axis") from None
+
+
+def changed(checked: T, **fields: object) -> T:
+    """A copy with other fields, which are parts of what has passed every check and so are not checked again."""
+    out = copy(checked)
+    for name, value in fields.items():
+        object.__setattr__(out, name, value)
+    return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +135,7 @@ class Grid:
 
     def take(self, samples: Array | slice) -> Grid:
         """The boxes of some samples."""
-        return Grid(self.shape, self.lengths[samples], self.boundary)
+        return changed(self, lengths=self.lengths[samples])
 
 
 def restrict(u: Array, shape: Sequence[int]) -> Array:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations, pairwise
 from typing import Literal, Protocol
 
@@ -276,6 +277,7 @@ class SlotPolicy:
         ).reshape(members, batch, k)
 
 
+@lru_cache(maxsize=256)
 def _shared(pattern: Pattern) -> list[tuple[Array, list[Array]]]:
     """For each primitive with several steps: its slots, and the position functions that features tilt."""
     out = []

@@ -11,7 +11,7 @@ import numpy as np
 
 from hycop.errors import IncompatibleError, InvalidInputError
 from hycop.grid import AXES, BOUNDARIES, Array, Grid
-from hycop.kernels.spectral import multiply_modes
+from hycop.kernels.spectral import evolve
 from hycop.query import Setting
 
 EXACT = inf
@@ -91,7 +91,8 @@ class Symbol:
     """A process that is diagonal after a transform: û(t + τ) = exp(τ·Σ_axis rate_axis(k_axis))·û(t).
 
     ``transforms`` names the transform of each axis, ``fourier`` or ``cosine``; ``rates`` holds for each axis the
-    rates (batch, modes), Fourier modes in the order of ``scipy.fft.fftfreq``. Symbols of equal transforms commute.
+    rates (batch, modes), Fourier modes in the order of ``scipy.fft.fftfreq``; as the process is real, the rate of −k is
+    the conjugate of that of k. Symbols of equal transforms commute.
     """
 
     transforms: tuple[str, ...]
@@ -109,7 +110,7 @@ class Symbol:
 
     def applied(self, u: Array) -> Array:
         """exp(exponents) applied to a state in its transform space."""
-        return multiply_modes(u, self.transforms, tuple(np.exp(rate) for rate in self.rates))
+        return flow_of(self, u, np.ones(u.shape[0]))
 
 
 def transforms_of(grid: Grid) -> tuple[str, ...]:
@@ -133,7 +134,7 @@ def wavenumbers(grid: Grid, axis: int) -> Array:
 
 def flow_of(symbol: Symbol, u: Array, duration: Array) -> Array:
     """The flow that follows from a symbol."""
-    return symbol.over(duration).applied(u)
+    return evolve(u, symbol.transforms, tuple(rate[:, None] for rate in symbol.rates), duration[:, None])
 
 
 def transform_work(setting: Setting) -> Array:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hycop.errors import InvalidInputError
-from hycop.grid import AXES, Array, Grid
+from hycop.grid import AXES, Array, Grid, changed
 
 
 @dataclass(frozen=True)
@@ -86,9 +86,8 @@ class Setting:
         return np.stack([self.param(letter + axis) for axis in AXES[: self.grid.axes]], axis=1)
 
     def take(self, samples: Array | slice) -> Setting:
-        return Setting(
-            self.grid.take(samples), self.channels, {name: value[samples] for name, value in self.params.items()}
-        )
+        params = {name: value[samples] for name, value in self.params.items()}
+        return changed(self, grid=self.grid.take(samples), params=params)
 
     def with_grid(self, grid: Grid) -> Setting:
         return replace(self, grid=grid)
@@ -134,7 +133,7 @@ class Query:
         return self.setting.grid
 
     def take(self, samples: Array | slice) -> Query:
-        return Query(self.u0[samples], self.setting.take(samples), self.time[samples])
+        return changed(self, u0=self.u0[samples], setting=self.setting.take(samples), time=self.time[samples])
 
     def at(self, times: Sequence[float] | Array) -> Query:
         """The same initial states asked at each of several times: sample-major, batch × len(times) questions."""

@@ -24,6 +24,8 @@ from hycop.program import Program, ProgramBatch
 from hycop.query import Query, Setting
 from hycop.storage import load_model, save_model
 from hycop.training import Report, Task, TrainingConfig, configured, train
+from hycop.training.checkpoint import DATA
+from hycop.training.checkpoint import FILE as CHECKPOINT
 from hycop.training.front import work_levels
 
 FEWEST_HELD_OUT = 32
@@ -220,11 +222,12 @@ def _suited(source: Problem | Dataset) -> Mapping[str, object]:
 
 
 def _keep(task: Task, folder: Path) -> None:
-    """Writes the queries of a run to its folder, so that a resumed run does not solve them again."""
+    """Writes the queries of a run to its folder, so that a resumed run does not solve them again; they take the place
+    of those of a run that did not get as far as a checkpoint."""
     output_folder(folder)
-    for name, data in (("train", task.train), ("held_out", task.held_out)):
-        if not (folder / f"{name}.nc").exists():
-            save(data, folder / f"{name}.nc")
+    for name, data in zip(DATA, (task.train, task.held_out), strict=True):
+        if not ((folder / CHECKPOINT).exists() and (folder / name).exists()):
+            save(data, folder / name)
 
 
 def _learned(task: Task, problem: str, config: TrainingConfig, seed: int, **options: Any) -> Model:
@@ -264,9 +267,9 @@ def _task(
     if isinstance(source, Problem):
         split = "trajectory" if config.horizon == "trajectory" else "train"
         known: Problem | None = source
-        learn = _drawn(source, config.samples, split, seed, config.shape, kept, "train")
+        learn = _drawn(source, config.samples, split, seed, config.shape, kept, DATA[0])
         # another stream of the same distribution: no query is in both
-        held_out = judges or _drawn(source, config.validation, split, seed + 2**32, config.shape, kept, "held_out")
+        held_out = judges or _drawn(source, config.validation, split, seed + 2**32, config.shape, kept, DATA[1])
     else:
         known = PROBLEMS.get(source.problem)
         learn, held_out = (source, judges) if judges is not None else _parted(source)
@@ -291,8 +294,12 @@ def _task(
 def _drawn(
     source: Problem, samples: int, split: str, seed: int, shape: tuple[int, ...] | None, kept: Path | None, name: str
 ) -> Dataset:
-    if kept is not None and (kept / f"{name}.nc").exists():
-        return load(kept / f"{name}.nc", problem=source.name)
+    if kept is not None and (kept / name).exists():
+        found = load(kept / name, problem=source.name)
+        # the folder may hold the data of another run, which was killed before its first checkpoint
+        wanted = (samples, split, seed, source.shape if shape is None else tuple(shape))
+        if (found.samples, found.split, found.seed, found.setting.grid.shape) == wanted:
+            return found
     return source.sample(samples, split, seed, shape=shape)
 
 

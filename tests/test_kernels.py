@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from benchmarks.muscl import numpy_muscl, numpy_muscl_blocked
 from hycop.grid import Array
-from hycop.kernels import advection, reaction, spectral, threads
+from hycop.kernels import advection, convolution, reaction, spectral, threads
 
 properties = settings(max_examples=30, deadline=None, derandomize=True, database=None)
 SHAPES = [(7,), (9, 20), (5, 4, 6)]
@@ -109,6 +109,49 @@ def test_multipliers_of_one_change_nothing(transform: str) -> None:
     u = np.random.default_rng(4).random((3, 2, 6, 5))
     same = spectral.multiply_modes(u, (transform,) * 2, tuple(np.ones((3, n)) for n in (6, 5)))
     np.testing.assert_allclose(same, u, rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("shape", [(6,), (7,), (6, 5), (1, 4), (32, 32)], ids=str)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_small_boxes_are_convolved_to_what_transforms_give(
+    shape: tuple[int, ...], dtype: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one by one, in place, with any threads, and beside operators that only others of the batch use."""
+    rng = np.random.default_rng(6)
+    batch, transforms = 2 * convolution.BLOCK + 3, ("fourier",) * len(shape)
+    u, durations = rng.random((batch, 2, *shape)).astype(dtype), rng.uniform(0, 1, (batch, 3))
+    durations[rng.random((batch, 3)) < 0.3] = 0.0
+    rates = []
+    for n in shape:
+        k = np.fft.fftfreq(n, 1 / n) * rng.random((batch, 1))
+        turning = np.where(2 * np.arange(n) == n, 0.0, k)
+        rates.append(np.stack([-1j * turning, -0.1 * k**2, np.full((batch, n), -0.3)], axis=1))
+    assert convolution.convolves(u.shape, transforms)
+    full = spectral.evolve(u, transforms, tuple(rates), durations)
+    assert full.dtype == dtype
+    for count in THREADS:
+        numba.set_num_threads(count)
+        np.testing.assert_array_equal(spectral.evolve(u, transforms, tuple(rates), durations), full)
+    for i in range(0, batch, 5):
+        used, one = durations[i] != 0, slice(i, i + 1)
+        alone = spectral.evolve(
+            u[one], transforms, tuple(rate[one][:, used] for rate in rates), durations[one][:, used]
+        )
+        np.testing.assert_array_equal(alone, full[one])
+    np.testing.assert_array_equal(spectral.evolve(u.copy(), transforms, tuple(rates), durations, overwrite=True), full)
+    monkeypatch.setattr(convolution, "LARGEST", 0)
+    tolerance = 1e-14 if dtype == np.float64 else 1e-5
+    np.testing.assert_allclose(spectral.evolve(u, transforms, tuple(rates), durations), full, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("cells", [4, 100])
+def test_infinite_rates_silence_only_those_who_use_them(cells: int) -> None:
+    u = np.random.default_rng(7).random((2, 1, cells, cells))
+    rates = np.zeros((2, 1, cells))
+    rates[:, :, 1:] = -np.inf
+    out = spectral.evolve(u, ("fourier",) * 2, (rates, rates), np.array([[1.0], [0.0]]))
+    np.testing.assert_allclose(out[0], u[0].mean(), rtol=1e-13)
+    np.testing.assert_allclose(out[1], u[1], rtol=0, atol=1e-14)
 
 
 @pytest.mark.parametrize("size", [1, 100, reaction.BLOCK + 1, 3 * reaction.BLOCK])

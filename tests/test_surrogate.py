@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import hycop
+from hycop.data import load, save
 from hycop.errors import HyCOPError, InvalidInputError
 from hycop.metrics import rel_l2
 from hycop.surrogate import NotFittedError, UntrustedWarning
@@ -121,3 +122,16 @@ def test_bad_input(model: hycop.HyCOP) -> None:
         model.predict(u0, {"cx": 1.0}, 0.1)
     with pytest.raises(InvalidInputError, match="time"):
         model.predict(u0, {"cx": 1.0, "Dx": 0.1}, -0.1)
+
+
+def test_data_of_another_run_in_the_folder_are_not_taken_for_ones_own(tmp_path: Path) -> None:
+    """A run that was killed before its first checkpoint leaves its data behind."""
+    settings = {"samples": 8, "population": 4, "generations": 1, "dictionary": "upwind"}
+    problem = hycop.problem("ad1d")
+    alone = hycop.HyCOP(problem.dictionary).fit(problem, preset="paper", seed=1, **settings)
+    save(problem.sample(8, "train", 0), tmp_path / "train.nc")
+    resumed = hycop.HyCOP(problem.dictionary).fit(
+        problem, preset="paper", seed=1, folder=tmp_path, resume=True, **settings
+    )
+    assert np.array_equal(resumed.model.theta, alone.model.theta)
+    assert resumed.model.data_hash == alone.model.data_hash and load(tmp_path / "train.nc").seed == 1

@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.fft
 
+from hycop.kernels.convolution import convolve, convolves
+
 Array = npt.NDArray[Any]
 
 BLOCK = 2**17
@@ -71,3 +73,27 @@ def multiply_modes(u: Array, transforms: tuple[str, ...], multipliers: tuple[Arr
         for _ in pool.map(advance, range(0, u.shape[0], samples)):
             pass
     return out
+
+
+def evolve(
+    u: Array, transforms: tuple[str, ...], rates: tuple[Array, ...], durations: Array, *, overwrite: bool = False
+) -> Array:
+    """exp(Σ_axis Σ_op durations[sample, op]·rates[axis][sample, op, mode]) applied to u in its transform space.
+
+    A sample's result depends on the operators with a duration alone, not on those that others of the batch have.
+    With ``overwrite`` it may be u itself, changed.
+    """
+    if convolves(u.shape, transforms):
+        return convolve(u, rates, durations, overwrite=overwrite)
+    # complex even for real rates, because other operators of the batch decide whether they come as such
+    dtype = np.complex128 if "fourier" in transforms else np.float64
+    multipliers = []
+    for rate in rates:
+        exponents = np.zeros((rate.shape[0], rate.shape[2]), dtype)
+        for op in range(rate.shape[1]):
+            tau = durations[:, op, None]
+            # as pairs of real numbers, and only where there is a duration: a rate may be infinite
+            sums, parts = exponents.view(np.float64), rate[:, op].astype(dtype).view(np.float64)
+            sums += np.multiply(parts, tau, out=np.zeros_like(sums), where=tau != 0)
+        multipliers.append(np.exp(exponents))
+    return multiply_modes(u, transforms, tuple(multipliers))

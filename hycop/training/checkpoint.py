@@ -19,11 +19,12 @@ import numpy as np
 
 from hycop.errors import HyCOPError
 from hycop.evolution import State
-from hycop.files import output_folder, replacing
+from hycop.files import output_folder, remove_leftovers, replacing
 from hycop.grid import Array
 
 FILE = "checkpoint.npz"
 HISTORY = "history.jsonl"
+DATA = ("train.nc", "held_out.nc")
 LOCK = "lock"
 
 S = TypeVar("S", bound=State)
@@ -65,6 +66,8 @@ def claimed(folder: Path) -> Iterator[Path]:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise RunFolderError(f"{folder}: another trainer is at work there; wait for it or choose another") from None
+        for name in (FILE, HISTORY, *DATA):
+            remove_leftovers(folder / name)
         yield folder
     finally:
         os.close(descriptor)
@@ -100,16 +103,18 @@ class Stopped(HyCOPError):
 
 
 class Journal:
-    """What a run has done so far: stages of steps, the history of both, and a checkpoint after each step.
+    """What a run has done so far: stages of steps, the history of both, and a checkpoint after every few steps.
 
     Stages are numbered as they come, so a resumed run must ask for the same ones in the same order: finished stages
     give their result at once, and the unfinished one goes on from its last step. Without a folder nothing is written.
     """
 
-    def __init__(self, folder: Path | None, identity: str, resume: bool = False, force: bool = False) -> None:
-        self.folder, self.identity = folder, identity
+    def __init__(
+        self, folder: Path | None, identity: str, resume: bool = False, force: bool = False, every: int = 1
+    ) -> None:
+        self.folder, self.identity, self.every = folder, identity, every
         self.stopping = False
-        self._stage = 0
+        self._stage, self._replaying = 0, False
         found = None if folder is None else _found(folder, identity, resume, force)
         self._found_stage = 0 if found is None else found.stage
         arrays = {} if found is None else found.arrays
@@ -117,10 +122,14 @@ class Journal:
         self._state = {name[6:]: value for name, value in arrays.items() if name.startswith("state_")}
         self._history = [] if folder is None or found is None else _lines(folder / HISTORY, found.lines)
         if folder is not None:
-            (folder / HISTORY).write_text("".join(line + "\n" for line in self._history), encoding="utf-8")
+            # never shorter than the checkpoint says, whenever this process is killed
+            with replacing(folder / HISTORY) as temporary:
+                temporary.write_text("".join(line + "\n" for line in self._history), encoding="utf-8")
 
     def note(self, **entry: object) -> None:
-        """One line of the history."""
+        """One line of the history, unless it is there already from before the run was resumed."""
+        if self._replaying:
+            return
         self._history.append(json.dumps(entry))
         if self.folder is not None:
             with (self.folder / HISTORY).open("a", encoding="utf-8") as file:
@@ -130,13 +139,15 @@ class Journal:
         """A stage: steps from a state until enough are done or it has converged; its theta."""
         self._stage += 1
         key = f"theta{self._stage}"
-        if key in self._results:
+        self._replaying = key in self._results
+        if self._replaying:
             return self._results[key]
         if self._found_stage == self._stage:
             state = state.from_arrays(self._state)
         while state.generation < steps and not state.converged:
             state = step(state)
-            self._write(state)
+            if self.stopping or state.generation % self.every == 0:
+                self._write(state)
             if self.stopping:
                 raise Stopped(
                     f"{self.folder}: stopped after step {state.generation} of stage {self._stage}; --resume goes on"

@@ -15,6 +15,7 @@ from hycop.executors import Executor, LocalExecutor
 from hycop.features import FeatureMap, FeatureRange
 from hycop.grid import Array
 from hycop.policy import Allotment, Inputs, Pattern, Policy, SlotPolicy
+from hycop.primitive import Primitive
 from hycop.query import Query
 from hycop.training.checkpoint import Journal, array_hash, claimed, fingerprint, stoppable
 from hycop.training.config import TrainingConfig
@@ -101,7 +102,7 @@ def train(
         config.metric,
     )
     with claimed(folder) if folder is not None else nullcontext(), executor or LocalExecutor() as crew:
-        journal = Journal(folder, _identity(task, config, seed), resume, force)
+        journal = Journal(folder, _identity(task, config, seed), resume, force, config.checkpoint_every)
         with stoppable(journal):
             recipe = Recipe(objective, allotment, task.processes, config, seed, crew, journal, Meter(report))
             policy, theta = recipe.learn()
@@ -117,18 +118,25 @@ def _unit_work(task: Task, query: Query) -> float:
 
 def _identity(task: Task, config: TrainingConfig, seed: int) -> str:
     seen = (task.features.names, task.gain_features.names)
-    return fingerprint(
-        config.model_dump(),
-        seed,
-        _data_hash(task),
-        seen,
-        repr(task.dictionary),
-        __version__.split(".")[0],
-    )
+    primitives = [(name, _described(primitive)) for name, primitive in task.dictionary.items()]
+    version = __version__.split(".")[0]
+    return fingerprint(config.model_dump(), seed, _data_hash(task), seen, primitives, version)
+
+
+def _described(primitive: Primitive) -> str:
+    """Its repr, unless that is the default one, which is another in every process."""
+    kind = type(primitive)
+    if kind.__repr__ is not object.__repr__:
+        return repr(primitive)
+    return f"{kind.__module__}.{kind.__qualname__}({getattr(primitive, '__dict__', {})})"
 
 
 def _data_hash(task: Task) -> str:
-    return array_hash(task.train.states, task.train.times, task.held_out.states, task.held_out.times)
+    parts = []
+    for data in (task.train, task.held_out):
+        params = [data.setting.params[name] for name in sorted(data.setting.params)]
+        parts += [data.states, data.times, data.setting.grid.lengths, *params]
+    return array_hash(*parts)
 
 
 def _judged(task: Task, config: TrainingConfig, policy: Policy, theta: Array, view: View) -> Gate:

@@ -10,7 +10,7 @@ from hycop.dictionary import Dictionary
 from hycop.evolution import LevenbergMarquardt, LMState, Optimizer, State, normal_equations
 from hycop.execution import measure
 from hycop.grid import Array
-from hycop.metrics import rel_l2, rel_l2_per_channel
+from hycop.metrics import rel_l2, rel_l2_of_each, rel_l2_per_channel
 from hycop.policy import Inputs, Policy
 from hycop.query import Query
 
@@ -54,22 +54,23 @@ class Objective:
     def outcomes(self, thetas: Array) -> tuple[Array, Array]:
         """States (members, batch, channel, *grid) and work (members, batch) of every member."""
         members, batch = thetas.shape[0], self.query.batch
-        states = np.empty((members, *self.truth.shape))
-        work = np.empty((members, batch))
         together = max(1, ROWS // batch)
+        parts = []
         for first in range(0, members, together):
             some = thetas[first : first + together]
             programs = self.policy.programs(some, self.inputs)
             query = self.query.take(np.tile(np.arange(batch), some.shape[0]))
-            done = measure(programs, self.dictionary, query, refinement=self.refinement, strict=False)
-            states[first : first + together] = done.states.reshape(some.shape[0], *self.truth.shape)
-            work[first : first + together] = done.work.reshape(some.shape[0], batch)
-        return states, work
+            parts.append(measure(programs, self.dictionary, query, refinement=self.refinement, strict=False))
+        states, work = parts[0] if len(parts) == 1 else (np.concatenate(both) for both in zip(*parts, strict=True))
+        return states.astype(np.float64, copy=False).reshape(members, *self.truth.shape), work.reshape(members, batch)
 
     def losses(self, thetas: Array) -> Array:
         """Losses (members, batch)."""
         states, work = self.outcomes(thetas)
-        errors = np.stack([self.errors(state).mean(axis=1) for state in states])
+        if self.metric == "nrmse":
+            errors = np.stack([self.errors(state).mean(axis=1) for state in states])
+        else:
+            errors = rel_l2_of_each(states, self.truth)
         return errors + self.work_weight * work / self.unit_work
 
     def errors(self, states: Array) -> Array:
