@@ -38,15 +38,22 @@ def wind(shape: tuple[int, ...]) -> tuple[Array, Setting]:
     return (1.0 + 0.3 * averages(grid, 1))[:, None], Setting(grid, (Channel("u"),), {})
 
 
-def errors(primitive: Primitive, best: Primitive, cells: Sequence[int], axes: int, time: float) -> list[float]:
-    state = wind if isinstance(primitive, BurgersAdvection) else water
-    u, setting = state((3 * cells[-1],) * axes)
-    truth = best.flow(u, np.array([time]), setting)
+def state_for(primitive: Primitive, shape: tuple[int, ...]) -> tuple[Array, Setting]:
+    return wind(shape) if isinstance(primitive, BurgersAdvection) else water(shape)
+
+
+def errors(primitive: Primitive, truth: Array, cells: Sequence[int], time: float) -> list[float]:
     out = []
     for n in cells:
-        u, setting = state((n,) * axes)
-        out.append(float(np.abs(primitive.flow(u, np.array([time]), setting) - restrict(truth, (n,) * axes)).mean()))
+        shape = (n,) * (truth.ndim - 2)
+        u, setting = state_for(primitive, shape)
+        out.append(float(np.abs(primitive.flow(u, np.array([time]), setting) - restrict(truth, shape)).mean()))
     return out
+
+
+def errors_on_lines(primitive: Primitive, best: Primitive, cells: Sequence[int], time: float = 0.8) -> list[float]:
+    u, setting = state_for(best, (3 * cells[-1],))
+    return errors(primitive, best.flow(u, np.array([time]), setting), cells, time)
 
 
 def order(cells: Sequence[int], wrong: Sequence[float]) -> float:
@@ -57,7 +64,7 @@ def order(cells: Sequence[int], wrong: Sequence[float]) -> float:
 def test_weno_on_a_line(kind: type[ShallowWater]) -> None:
     """At least third order; more while the error in space still counts."""
     cells = (27, 81, 243, 729)
-    wrong = errors(kind(), kind(cfl=0.3), cells, 1, 0.8)
+    wrong = errors_on_lines(kind(), kind(cfl=0.3), cells)
     assert 2.8 < order(cells[-2:], wrong[-2:]) < 3.6
     assert wrong[1] < 1e-5
 
@@ -65,20 +72,28 @@ def test_weno_on_a_line(kind: type[ShallowWater]) -> None:
 @pytest.mark.parametrize("kind", [GravityWave, MomentumAdvection, ShallowWater, BurgersAdvection])
 def test_muscl_on_a_line(kind: type[ShallowWater]) -> None:
     cells = (27, 81, 243, 729)
-    assert order(cells, errors(kind("muscl"), kind(), cells, 1, 0.8)) == pytest.approx(2.0, abs=0.3)
+    assert order(cells, errors_on_lines(kind("muscl"), kind(), cells)) == pytest.approx(2.0, abs=0.3)
 
 
 def test_upwind_on_a_line() -> None:
     cells = (81, 243, 729)
-    wrong = errors(BurgersAdvection("upwind"), BurgersAdvection(), cells, 1, 0.8)
+    wrong = errors_on_lines(BurgersAdvection("upwind"), BurgersAdvection(), cells)
     assert order(cells, wrong) == pytest.approx(1.0, abs=0.2)
 
 
-@pytest.mark.parametrize("kind", [GravityWave, MomentumAdvection, ShallowWater])
-def test_in_the_plane(kind: type[ShallowWater]) -> None:
-    """Fluxes at the middle of faces make the order two in the end, with a far smaller error than that of MUSCL."""
-    cells = (27, 81)
-    weno, muscl = (errors(kind(scheme), kind(), cells, 2, 0.3) for scheme in ("weno5", "muscl"))  # type: ignore[arg-type]
-    assert order(cells, weno) > kind.order - 0.3
-    assert order(cells, muscl) == pytest.approx(kind.order, abs=0.3)
-    assert weno[-1] < 0.3 * muscl[-1]
+@pytest.mark.parametrize(
+    ("kind", "measured"),
+    [(GravityWave, (2.16, 2.10)), (MomentumAdvection, (2.12, 1.77)), (ShallowWater, (2.32, 2.16))],
+)
+def test_in_the_plane(kind: type[ShallowWater], measured: tuple[float, float]) -> None:
+    """Fluxes at the middle of faces make the order two in the end, with a far smaller error than that of MUSCL.
+
+    The truth shares that error, which adds a tenth to the order; MUSCL for momentum, whose limiter acts about every
+    extremum of the velocity, is still on its way (1.56 from 27 to 81 cells).
+    """
+    cells, time = (81, 135), 0.3
+    u, setting = water((405, 405))
+    truth = kind().flow(u, np.array([time]), setting)
+    weno, muscl = (errors(kind(scheme), truth, cells, time) for scheme in ("weno5", "muscl"))  # type: ignore[arg-type]
+    assert (order(cells, weno), order(cells, muscl)) == pytest.approx(measured, abs=0.1)
+    assert weno[-1] < 0.1 * muscl[-1]
