@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -90,7 +92,10 @@ def test_one_and_three_dimensions() -> None:
 @pytest.mark.parametrize("name", sorted(PROBLEMS))
 def test_every_problem_has_features_that_vary(name: str) -> None:
     chosen = hycop.problem(name)
-    data = chosen.sample(24, "train", seed=0) if "2d" not in name else chosen.sample(6, "train", seed=0)
+    if name == "ns2d":  # a solution takes seconds
+        data = replace(chosen, estimated=0).sample(4, "train", seed=0, shape=(16, 16), times=[0.001, 0.002])
+    else:
+        data = chosen.sample(24 if "2d" not in name else 6, "train", seed=0)
     values = FeatureMap(chosen.features)(data.query)
     assert np.isfinite(values).all() and (np.ptp(values, axis=0) > 0).all()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -12,12 +14,20 @@ from hycop.problems import PROBLEMS, problem
 from hycop.problems.draw import Draw
 
 NAMES = sorted(PROBLEMS)
+FLOWS = ("burgers1d", "swe1d", "swe2d", "ks1d", "ns2d")
+
+
+def drawn(name: str, samples: int, split: str, seed: int) -> hycop.Dataset:
+    """A few samples; of plane flows, whose truth takes longer, fewer, and without a second solution of them."""
+    if name == "ns2d":
+        return replace(problem(name), estimated=0).sample(min(2, samples), split, seed, shape=(32, 32))
+    return problem(name).sample(min(3, samples) if name == "swe2d" else samples, split, seed)
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("split", ["train", "id", "ood"])
 def test_samples_lie_in_their_ranges(name: str, split: str) -> None:
-    data = problem(name).sample(8, split, seed=1)
+    data = drawn(name, 8, split, seed=1)
     chosen = problem(name).split(split)
     assert set(data.setting.params) == set(chosen.params)
     for parameter, intervals in chosen.params.items():
@@ -25,8 +35,13 @@ def test_samples_lie_in_their_ranges(name: str, split: str) -> None:
         assert all(any(low <= value <= high for low, high in intervals) for value in values)
     assert (data.times[:, 0] == 0).all()
     assert (data.times[:, 1] >= chosen.time[0]).all() and (data.times[:, 1] <= chosen.time[1]).all()
-    assert data.states[:, 0].min() > -1e-3 and data.states[:, 0].max() < 1 + 1e-3
-    assert data.reference_error is not None and data.reference_error < 1e-4
+    if name not in FLOWS:
+        assert data.states[:, 0].min() > -1e-3 and data.states[:, 0].max() < 1 + 1e-3
+    elif name[:3] in ("swe", "ns2"):
+        assert data.states[:, :, 0].min() > 0
+    # hydraulic jumps are what costs the truth of shallow water its accuracy
+    assert (data.reference_error is None) == (name == "ns2d")
+    assert data.reference_error is None or data.reference_error < (2e-3 if name in FLOWS else 1e-4)
 
 
 def test_the_paper_s_numbers() -> None:
@@ -70,13 +85,13 @@ def test_draw_refuses_negative_seeds_and_overuse() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_programs_converge_to_the_truth(name: str) -> None:
-    """The refined program of the spectral dictionary and the reference share no code, yet agree."""
+    """The refined program of the default dictionary and the reference share no code, yet agree."""
     chosen = problem(name)
-    data = chosen.sample(12, "id", seed=0)
-    reached = hycop.limit(chosen.dictionary, data.query)
+    data = drawn(name, 12, "id", seed=0)
+    reached = hycop.limit(chosen.dictionary, data.query, data.truth, most=16)
     error = rel_l2(reached.states, data.truth, data.query.setting)
-    # pure advection keeps the steps of ad1d, which 64 cells cannot carry
-    assert np.median(error) < (5e-2 if name == "advection1d" else 5e-3)
+    # pure advection keeps the steps of ad1d, which 64 cells cannot carry; chaos amplifies what 16 copies still miss
+    assert np.median(error) < {"advection1d": 5e-2, "ks1d": 5e-2, "swe2d": 1e-2, "ns2d": 2e-2}.get(name, 5e-3)
 
 
 @pytest.mark.parametrize("boundary", ["wall", "outflow", ("periodic", "wall")])

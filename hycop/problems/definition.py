@@ -57,7 +57,7 @@ class Problem:
     ``reference(processes, boundary, shape)`` gives the trusted solver of the equation or a part of it. ``settings`` are
     those of training that suit the problem, whatever the preset. ``border`` gives a state in the channels in which its
     errors are reported, if those are not the state's own. ``estimated`` samples are solved twice for the error of the
-    truth.
+    truth; with 0 it is not estimated.
     """
 
     name: str
@@ -160,8 +160,10 @@ class Problem:
                 progress(count)
         few = self.estimated if set(walls) == {"periodic"} else min(self.estimated, ESTIMATED_WITH_ENDS)
         count = min(few, samples)
-        setting, at, initial = self._queries(chosen, split, seed, 0, count, shape, walls, asked)
-        error = error_estimate(reference, initial, setting, at)
+        error = None
+        if count:
+            setting, at, initial = self._queries(chosen, split, seed, 0, count, shape, walls, asked)
+            error = error_estimate(reference, initial, setting, at)
         joined = Setting(
             Grid(shape, np.concatenate([part.grid.lengths for part, _, _ in parts]), walls),
             self.channels,
