@@ -70,7 +70,7 @@ def volume_work(u: Array, duration: Array, setting: Setting, fluid: Array, cfl: 
     reach = 0.5 * (most_stages**2 + most_stages - 2)
     steps = np.maximum(1, sub_steps(np.maximum(wave / cfl, decay / reach)))
     stages = np.ceil(0.5 * (np.sqrt(9.0 + 8.0 * decay / steps) - 1.0))
-    return update_work(setting, steps * np.where(decay / steps <= 2.0, 3.0, stages + 1 - stages % 2))
+    return update_work(setting, steps * np.where(decay / steps <= 2.5, 3.0, stages + 1 - stages % 2))
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class CompressibleNavierStokes:
     reversible: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        check_cfl(self.cfl, 1.0)
+        check_cfl(self.cfl, 0.8)
         check_stages(self.most_stages)
 
     def _fluid(self, setting: Setting) -> Array:

@@ -82,7 +82,7 @@ class MusclEuler:
     reversible: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        check_cfl(self.cfl, 1.0)
+        check_cfl(self.cfl, 0.8)
 
     def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
         duration, grid = checked_duration(duration, setting), setting.grid
