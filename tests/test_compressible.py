@@ -195,7 +195,9 @@ def test_shear_and_compression_waves_decay(kind: Callable[[], Primitive], compon
     velocities = [np.zeros((1, n, 4)), np.zeros((1, n, 4))]
     velocities[component] = 0.5 * np.sin(k * x) + np.zeros((1, n, 4))
     u = conserved(np.full((1, n, 4), 2.0), velocities, np.full((1, n, 4), 3.0), gamma)
-    out = primitive_fields(kind().flow(u, np.array([time]), setting), gamma)
+    for _ in range(12):
+        u = kind().flow(u, np.array([time / 12]), setting)
+    out = primitive_fields(u, gamma)
     spectral = kind is SqrtDensityViscosity
     z = viscosity * time * (k**2 if spectral else 4 * n**2 * np.sin(k / n / 2) ** 2)
     tolerance = 1e-12 if spectral else 1e-5
@@ -203,7 +205,7 @@ def test_shear_and_compression_waves_decay(kind: Callable[[], Primitive], compon
     np.testing.assert_array_equal(out[:, 0], 2.0)
     assert np.abs(out[:, 2 - component]).max() < 1e-14
     heat = 2.0 * 0.25 * -np.expm1(-2 * z) / 4 * (1 + np.cos(2 * k * x))  # ∫ νρ|∂v|² dt
-    np.testing.assert_allclose(out[:, 3] - 3.0, (gamma - 1) * heat + np.zeros((1, n, 4)), atol=2e-2 * 0.05)
+    np.testing.assert_allclose(out[:, 3] - 3.0, (gamma - 1) * heat + np.zeros((1, n, 4)), atol=1e-3)
 
 
 @viscous_kinds
@@ -398,9 +400,9 @@ def test_refuses_what_it_cannot_do(kind: Callable[[], Primitive]) -> None:
     with pytest.raises(InvalidInputError, match=f"{name} needs the channels density, momentum_x, momentum_y, energy"):
         kind().flow(query.u0, duration, other)
     cube = Setting(Grid.box((4, 4, 4)), (Channel("density"),), query.setting.params)
-    with pytest.raises(InvalidInputError, match="on one or two axes; the state has density on 3"):
+    with pytest.raises(InvalidInputError, match="axes; the state has density on 3"):
         kind().flow(np.ones((1, 1, 4, 4, 4)), duration, cube)
-    with pytest.raises(InvalidInputError, match="parameter '(gamma|eta)' is missing"):
+    with pytest.raises(InvalidInputError, match=r"parameter '(gamma|eta)' is missing"):
         kind().flow(query.u0, duration, Setting(query.grid, query.setting.channels, {}))
     wrong = "gamma" if kind in (CentralEuler, MusclEuler) else "zeta"
     bad = Setting(query.grid, query.setting.channels, dict(query.setting.params) | {wrong: -1.0})
