@@ -56,7 +56,7 @@ class SqrtDensityViscosity:
         return transform_work(setting) * fields / len(setting.channels)
 
     def example(self, seed: int) -> tuple[Array, Setting]:
-        return compressible_example(seed, ("eta", "zeta"))
+        return compressible_example(seed, ("eta", "zeta"), amplitude=0.05)
 
 
 @dataclass(frozen=True)
@@ -64,12 +64,12 @@ class FiniteVolumeGasViscosity:
     """Viscosity ρ v_x,t = ∂_x((η + ζ + η/3)ρ ∂_x v_x) + ∂_y(η ρ ∂_y v_x), v_y likewise, by fluxes through faces.
 
     Two-point fluxes νρ ∂v of momentum and νρ ∂(½v²) of energy, so the pressure is heated by what the flow loses; in
-    steps of RKL2 with up to ``most_stages`` stages (fewer are dearer and more accurate). Second order, conservative
+    steps of RKL2 with up to ``most_stages`` stages (more are cheaper and less accurate). Second order, conservative
     for every boundary: walls let tangential velocities slip and take up normal momentum, and no energy passes them.
     Parameters: ``eta``, ``zeta``, not negative. Meyer, Balsara, Aslam, J. Comput. Phys. 257 (2014) 594.
     """
 
-    most_stages: int = 7
+    most_stages: int = 3
 
     advances: ClassVar[frozenset[str]] = frozenset({"viscosity"})
     order: ClassVar[float] = 2
@@ -94,4 +94,4 @@ class FiniteVolumeGasViscosity:
         return volume_work(u, duration, setting, self._fluid(setting), 1.0, self.most_stages)
 
     def example(self, seed: int) -> tuple[Array, Setting]:
-        return compressible_example(seed, ("eta", "zeta"))
+        return compressible_example(seed, ("eta", "zeta"), amplitude=0.05)

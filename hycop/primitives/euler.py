@@ -67,7 +67,7 @@ class CentralEuler:
 class MusclEuler:
     """Euler equations ρ_t + ∇·m = 0, m_t + ∇·(m⊗v + p) = 0, E_t + ∇·((E + p)v) = 0 by MUSCL–HLLC and SSPRK3.
 
-    Monotonised central slopes of density, velocity and pressure; steps with Σ (|v| + c)τ/Δx ≤ ``cfl``, taken again
+    Van Leer's slopes of density, velocity and pressure; steps with Σ (|v| + c)τ/Δx ≤ ``cfl``, taken again
     without slopes where they would lead to a negative density or pressure. Second order where the flow is smooth,
     sharp at shocks and contacts, conservative for every boundary (walls change momentum, as they should). A state
     that is not physical is NaN. Parameter: ``gamma``. Toro, Riemann Solvers, 3rd ed., §10 and §13.
@@ -82,7 +82,7 @@ class MusclEuler:
     reversible: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        check_cfl(self.cfl, 1.0)
+        check_cfl(self.cfl, 0.8)
 
     def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
         duration, grid = checked_duration(duration, setting), setting.grid

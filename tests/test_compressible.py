@@ -1,0 +1,479 @@
+"""Primitives of compressible flow: contract, analytic solutions, conservation, bad input, and a public judge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numba
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+
+from hycop.conformance import check_primitive
+from hycop.dictionary import Dictionary
+from hycop.errors import InvalidInputError
+from hycop.execution import run
+from hycop.grid import Array, Grid, restrict
+from hycop.kernels import compressible, threads
+from hycop.primitive import Primitive
+from hycop.primitives import (
+    CentralEuler,
+    CompressibleNavierStokes,
+    FiniteVolumeViscosity,
+    MusclEuler,
+    SqrtDensityViscosity,
+)
+from hycop.primitives.compressible import compressible_channels
+from hycop.query import Channel, Query, Setting
+from hycop.splitting import splitting
+
+KINDS = (CentralEuler, MusclEuler, SqrtDensityViscosity, FiniteVolumeViscosity, CompressibleNavierStokes)
+every_kind = pytest.mark.parametrize("kind", KINDS)
+euler_kinds = pytest.mark.parametrize("kind", [CentralEuler, MusclEuler])
+viscous_kinds = pytest.mark.parametrize("kind", [SqrtDensityViscosity, FiniteVolumeViscosity])
+
+CONSERVATIVE = Dictionary({"euler": CentralEuler(), "viscosity": FiniteVolumeViscosity()})
+SHOCKS = Dictionary({"euler": MusclEuler(), "viscosity": FiniteVolumeViscosity()})
+SPECTRAL = Dictionary({"euler": CentralEuler(), "viscosity": SqrtDensityViscosity()})
+
+FIXTURE = (
+    Path(__file__).resolve().parents[2] / "shared" / "data" / "2D_CFD_Rand_M0.1_Eta0.1_Zeta0.1_periodic_128_sample.hdf5"
+)
+
+
+def conserved(density: Array, velocities: list[Array], pressure: Array, gamma: float) -> Array:
+    """The state (batch, channel, *grid) of primitive fields (batch, *grid)."""
+    density, pressure, *velocities = np.broadcast_arrays(density, pressure, *velocities)
+    energy = pressure / (gamma - 1) + sum(0.5 * density * v**2 for v in velocities)
+    return np.stack([density, *(density * v for v in velocities), energy], axis=1)
+
+
+def primitive_fields(u: Array, gamma: float) -> Array:
+    """Density, velocities and pressure, (batch, channel, *grid)."""
+    density, momenta, energy = u[:, :1], u[:, 1:-1], u[:, -1:]
+    pressure = (gamma - 1) * (energy - 0.5 * (momenta**2).sum(axis=1, keepdims=True) / density)
+    return np.concatenate([density, momenta / density, pressure], axis=1)
+
+
+def setting_of(
+    shape: tuple[int, ...], lengths: float = 1.0, boundary: str | tuple[str, ...] = "periodic", **params: float
+) -> Setting:
+    values = {"gamma": 1.4, "eta": 0.0, "zeta": 0.0} | params
+    return Setting(Grid.box(shape, lengths, boundary), compressible_channels(len(shape)), values)
+
+
+def random_flow(seed: int, n: int, batch: int, time: float = 0.05) -> Query:
+    """Random fields as PDEBench draws them, without windows: M = 0.1, η = ζ = 0.1."""
+    rng, gamma = np.random.default_rng(seed), 5 / 3
+    grid = Grid.box((n, n), 1.0, batch=batch)
+    x, y = grid.centres()
+    fields = np.zeros((4, batch, n, n))
+    for i in range(-4, 5):
+        for j in range(-4, 5):
+            if i * j:
+                phase = rng.uniform(0, 2 * np.pi, (4, batch, 1, 1))
+                fields += np.hypot(i, j) ** -0.5 * np.sin(2 * np.pi * (i * x + j * y) + phase)
+    fields /= np.abs(fields).max(axis=(2, 3), keepdims=True)
+    density, temperature = rng.uniform(0.1, 10, (2, batch, 1, 1))
+    speed = 0.3 * np.sqrt(gamma * temperature)
+    u = conserved(
+        density * (1 + 0.5 * fields[0]),
+        [speed * fields[1], speed * fields[2]],
+        density * temperature * (1 + 0.5 * fields[3]),
+        gamma,
+    )
+    setting = Setting(grid, compressible_channels(2), {"gamma": gamma, "eta": 0.1, "zeta": 0.1})
+    return Query(u, setting, np.full(batch, time))
+
+
+def nrmse(u: Array, truth: Array, gamma: float = 5 / 3) -> Array:
+    """RMSE over the field relative to its RMS, for density, velocities and pressure, mean over samples."""
+    ours, theirs = primitive_fields(u, gamma), primitive_fields(truth, gamma)
+    error = np.sqrt(((ours - theirs) ** 2).mean(axis=(2, 3)) / (theirs**2).mean(axis=(2, 3)))
+    return error.mean(axis=0)
+
+
+# ---------------------------------------------------------------------------------------- the contract
+
+
+@every_kind
+def test_conforms(kind: Callable[[], Primitive]) -> None:
+    check_primitive(kind(), seed=0).raise_if_failed()
+
+
+@pytest.fixture
+def tiny_tasks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Makes small states worth sharing, so that a sample alone has its rows shared."""
+    monkeypatch.setattr(threads, "UPDATES", 1)
+    before = numba.get_num_threads()
+    yield
+    numba.set_num_threads(before)
+
+
+@every_kind
+@pytest.mark.usefixtures("tiny_tasks")
+@pytest.mark.parametrize("boundary", ["periodic", "wall", "outflow"])
+def test_is_the_same_however_it_is_shared(kind: Callable[[], Primitive], boundary: str) -> None:
+    if boundary not in kind().boundaries:  # type: ignore[attr-defined]
+        pytest.skip(f"knows no {boundary} boundary")
+    query = random_flow(3, 2 * compressible.BLOCK + 5, 3, 0.004)
+    setting = query.setting.with_grid(query.grid.with_boundary(boundary))
+    together = kind().flow(query.u0, query.time, setting)
+    assert np.isfinite(together).all()
+    for count in (1, numba.get_num_threads()):
+        numba.set_num_threads(count)
+        np.testing.assert_array_equal(kind().flow(query.u0, query.time, setting), together)
+        for i in range(3):
+            one = slice(i, i + 1)
+            alone = kind().flow(query.u0[one], query.time[one], setting.take(one))
+            np.testing.assert_array_equal(alone, together[one])
+
+
+@every_kind
+def test_only_the_sample_that_is_not_physical_is_nan(kind: Callable[[], Primitive]) -> None:
+    query = random_flow(0, 8, 4, 0.001)
+    u = query.u0.copy()
+    u[0, 0, 3, 4] = -1.0
+    u[1, 3, 2, 2] = 0.0
+    u[3, 1, 0, 0] = np.nan
+    for duration in (query.time, np.zeros(4)):
+        out = kind().flow(u, duration, query.setting)
+        assert np.isnan(out[[0, 1, 3]]).all() and np.isfinite(out[2]).all()
+        np.testing.assert_array_equal(out[2:3], kind().flow(u[2:3], duration[2:3], query.setting.take(slice(2, 3))))
+    assert (kind().work(u, query.time, query.setting) > 0).all()
+
+
+@every_kind
+def test_float32_stays_float32(kind: Callable[[], Primitive]) -> None:
+    query = random_flow(1, 8, 2, 0.002)
+    single = kind().flow(query.u0.astype(np.float32), query.time, query.setting)
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single, kind().flow(query.u0, query.time, query.setting), rtol=1e-3, atol=1e-4)
+
+
+@every_kind
+def test_takes_an_empty_batch_and_a_single_cell(kind: Callable[[], Primitive]) -> None:
+    query = random_flow(1, 8, 2, 0.002)
+    none = slice(0, 0)
+    assert kind().flow(query.u0[none], query.time[none], query.setting.take(none)).shape == (0, 4, 8, 8)
+    u = conserved(np.ones((1, 1)), [np.full((1, 1), 0.3)], np.ones((1, 1)), 1.4)
+    np.testing.assert_allclose(kind().flow(u, np.array([0.1]), setting_of((1,), eta=0.1)), u, rtol=1e-13)
+
+
+# ---------------------------------------------------------------------------------- analytic solutions
+
+
+def vortex(n: int, time: float) -> Array:
+    """An isentropic vortex in the wind (1, ½) on the periodic box [0, 10]²: it moves unchanged."""
+    x, y = Grid.box((n, n), 10.0).centres()
+    dx, dy = ((centre - 5.0 - wind * time + 5.0) % 10.0 - 5.0 for centre, wind in ((x, 1.0), (y, 0.5)))
+    swirl = 2.0 / (2 * np.pi) * np.exp(0.5 * (1 - dx**2 - dy**2))
+    temperature = 1 - 0.4 / (2 * 1.4) * swirl**2
+    density = temperature**2.5
+    return conserved(density, [1.0 - dy * swirl, 0.5 + dx * swirl], density * temperature, 1.4)
+
+
+@pytest.mark.parametrize(("kind", "order"), [(CentralEuler, 4), (MusclEuler, 2)])
+def test_a_vortex_moves_unchanged(kind: Callable[[], Primitive], order: int) -> None:
+    errors = []
+    for n in (32, 64, 128):
+        out = kind().flow(vortex(n, 0.0), np.array([1.0]), setting_of((n, n), 10.0))
+        errors.append(np.abs(out - vortex(n, 1.0)).mean())
+    observed = np.log2(errors[1] / errors[2])
+    assert order - 0.4 < observed < order + 0.6
+    assert errors[2] < {4: 1e-5, 2: 3e-4}[order]
+
+
+@viscous_kinds
+@pytest.mark.parametrize(("component", "viscosity"), [(1, 0.03), (0, 0.03 + 0.02 + 0.01)])
+def test_shear_and_compression_waves_decay(kind: Callable[[], Primitive], component: int, viscosity: float) -> None:
+    """With constant density v_y(x) diffuses with η and v_x(x) with η + ζ + η/3, and what they lose is heat."""
+    n, k, time, gamma = 48, 2 * np.pi, 0.6, 1.4
+    setting = setting_of((n, 4), eta=0.03, zeta=0.02)
+    x, _ = setting.grid.centres()
+    velocities = [np.zeros((1, n, 4)), np.zeros((1, n, 4))]
+    velocities[component] = 0.5 * np.sin(k * x) + np.zeros((1, n, 4))
+    u = conserved(np.full((1, n, 4), 2.0), velocities, np.full((1, n, 4), 3.0), gamma)
+    for _ in range(12):
+        u = kind().flow(u, np.array([time / 12]), setting)
+    out = primitive_fields(u, gamma)
+    spectral = kind is SqrtDensityViscosity
+    z = viscosity * time * (k**2 if spectral else 4 * n**2 * np.sin(k / n / 2) ** 2)
+    tolerance = 1e-12 if spectral else 1e-5
+    np.testing.assert_allclose(out[:, 1 + component], np.exp(-z) * velocities[component], atol=tolerance)
+    np.testing.assert_array_equal(out[:, 0], 2.0)
+    assert np.abs(out[:, 2 - component]).max() < 1e-14
+    heat = 2.0 * 0.25 * -np.expm1(-2 * z) / 4 * (1 + np.cos(2 * k * x))  # ∫ νρ|∂v|² dt
+    np.testing.assert_allclose(out[:, 3] - 3.0, (gamma - 1) * heat + np.zeros((1, n, 4)), atol=1e-3)
+
+
+@viscous_kinds
+def test_a_constant_velocity_stays(kind: Callable[[], Primitive]) -> None:
+    query = random_flow(5, 32, 2)
+    fields = primitive_fields(query.u0, 5 / 3)
+    u = conserved(fields[:, 0], [np.full((2, 32, 32), 0.7), np.full((2, 32, 32), -0.2)], fields[:, 3], 5 / 3)
+    np.testing.assert_allclose(kind().flow(u, query.time, query.setting), u, rtol=1e-12)
+
+
+def test_both_viscosities_agree() -> None:
+    """With a density that varies threefold: the finite-volume one converges to the spectral one."""
+    errors = []
+    for n in (32, 64):
+        query = random_flow(6, n, 2, 0.01)
+        spectral = query.u0
+        for _ in range(32):
+            spectral = SqrtDensityViscosity().flow(spectral, query.time / 32, query.setting)
+        errors.append(nrmse(FiniteVolumeViscosity().flow(query.u0, query.time, query.setting), spectral))
+    assert (errors[1][1:] < 0.3 * errors[0][1:]).all() and errors[1].max() < 5e-3
+
+
+@pytest.mark.parametrize("dictionary", [SPECTRAL, CONSERVATIVE, None], ids=["spectral", "conservative", "unsplit"])
+def test_sound_is_damped(dictionary: Dictionary | None) -> None:
+    """A small standing wave: v = a e^{−½νk²t}·… with ω² = c²k² − ¼ν²k⁴, ν = η + ζ + η/3."""
+    n, k, time, small = 64, 2 * np.pi, 0.9, 1e-4
+    eta, zeta = 0.015, 0.03
+    setting = setting_of((n,), eta=eta, zeta=zeta)
+    (x,) = setting.grid.centres()
+    u = conserved(np.ones((1, n)), [small * np.sin(k * x)], np.full((1, n), 1 / 1.4), 1.4)
+    rate = 0.5 * (eta + zeta + eta / 3) * k**2
+    omega = np.sqrt(k**2 - rate**2)
+    exact = small * np.exp(-rate * time) * (np.cos(omega * time) - rate / omega * np.sin(omega * time)) * np.sin(k * x)
+    query = Query(u, setting, np.array([time]))
+    if dictionary is None:
+        out = CompressibleNavierStokes().flow(u, query.time, setting)
+    else:
+        out = run(splitting("strang x32").programs(query, dictionary), dictionary, query)
+    assert np.abs(out[:, 1] - exact).max() < 6e-3 * small
+
+
+def sod(position: Array) -> Array:
+    """The exact solution of Sod's problem, (3, n): density, velocity and pressure at x/t."""
+    gamma, left, right = 1.4, (1.0, 0.0, 1.0), (0.125, 0.0, 0.1)
+
+    def change(p: float, state: tuple[float, float, float]) -> float:
+        density, _, pressure = state
+        sound = np.sqrt(gamma * pressure / density)
+        if p > pressure:
+            return (p - pressure) * np.sqrt(2 / density / ((gamma + 1) * p + (gamma - 1) * pressure))
+        return 2 * sound / (gamma - 1) * ((p / pressure) ** ((gamma - 1) / (2 * gamma)) - 1)
+
+    p = brentq(lambda p: change(p, left) + change(p, right), 1e-6, 1.0)
+    v = change(p, right)
+    ratio = (gamma - 1) / (gamma + 1)
+    behind_shock = right[0] * (p / right[2] + ratio) / (ratio * p / right[2] + 1)
+    behind_fan = left[0] * (p / left[2]) ** (1 / gamma)
+    strength = (gamma + 1) / (2 * gamma) * p / right[2] + (gamma - 1) / (2 * gamma)
+    shock = np.sqrt(gamma * right[2] / right[0] * strength)
+    sound = np.sqrt(gamma * left[2] / left[0])
+    tail = v - np.sqrt(gamma * p / behind_fan)
+    inside = 2 / (gamma + 1) - ratio * position / sound
+    fan_density, fan_velocity = left[0] * inside ** (2 / (gamma - 1)), 2 / (gamma + 1) * (sound + position)
+    fan = (fan_density, fan_velocity, left[2] * inside ** (2 * gamma / (gamma - 1)))
+    regions = [position < -sound, position < tail, position < v, position < shock]
+    values = [left, fan, (behind_fan, v, p), (behind_shock, v, p)]
+    return np.stack([np.select(regions, [value[i] for value in values], right[i]) for i in range(3)])
+
+
+def tube(n: int, states: tuple[tuple[float, float, float], tuple[float, float, float]], **params: float) -> Query:
+    """Two states (density, velocity, pressure) side by side on [0, 1] with open ends."""
+    setting = setting_of((n,), boundary="outflow", **params)
+    (x,) = setting.grid.centres()
+    density, velocity, pressure = (np.where(x < 0.5, a, b) for a, b in zip(*states, strict=True))
+    return Query(conserved(density, [velocity], pressure, 1.4), setting, np.array([0.2]))
+
+
+SOD = ((1.0, 0.0, 1.0), (0.125, 0.0, 0.1))
+
+
+def test_shock_tube() -> None:
+    errors = []
+    for n in (100, 200, 400):
+        query = tube(n, SOD)
+        out = primitive_fields(MusclEuler().flow(query.u0, query.time, query.setting), 1.4)[0]
+        (x,) = query.grid.centres()
+        exact = sod((x[0] - 0.5) / 0.2)
+        errors.append(np.abs(out - exact).mean(axis=1))
+        assert out[0].min() > 0.124 and out[0].max() < 1.001 and out[1].min() > -1e-3
+    assert errors[1].max() < 6e-3
+    assert (np.log2(errors[0] / errors[2]) / 2 > 0.75).all()  # first order at shocks, less at contacts
+
+
+def test_unsplit_solver_takes_shocks_with_little_viscosity() -> None:
+    query = tube(200, SOD, eta=1e-5, zeta=1e-5)
+    euler = MusclEuler().flow(query.u0, query.time, query.setting)
+    np.testing.assert_allclose(CompressibleNavierStokes().flow(query.u0, query.time, query.setting), euler, atol=0.01)
+
+
+@pytest.mark.parametrize("kind", [MusclEuler, CompressibleNavierStokes])
+def test_near_vacuum_and_blast(kind: Callable[[], Primitive]) -> None:
+    """Toro's tests 2 (two rarefactions) and 3 (a pressure ratio of 10⁵)."""
+    for states, time in (
+        (((1.0, -2.0, 0.4), (1.0, 2.0, 0.4)), 0.15),
+        (((1.0, 0.0, 1000.0), (1.0, 0.0, 0.01)), 0.012),
+    ):
+        query = tube(200, states)
+        out = primitive_fields(kind().flow(query.u0, np.array([time]), query.setting), 1.4)
+        assert out[:, 0].min() > 0 and out[:, 2].min() > 0
+    assert out[:, 0].max() == pytest.approx(5.99924, rel=0.2)  # the peak of test 3 is a few cells wide
+
+
+def test_a_tube_along_either_axis_is_the_line() -> None:
+    query = tube(60, SOD, eta=1e-3, zeta=1e-3)
+    for kind in (MusclEuler, FiniteVolumeViscosity, CompressibleNavierStokes):
+        line = kind().flow(query.u0, query.time, query.setting)
+        for axis in (0, 1):
+            shape, momenta = ((60, 3), [1, 2]) if axis == 0 else ((3, 60), [2, 1])
+            boundary = ("outflow", "periodic") if axis == 0 else ("periodic", "outflow")
+            u = np.zeros((1, 4, *shape))
+            for channel, place in ((0, 0), (1, momenta[0]), (2, 3)):
+                u[:, place] = (
+                    query.u0[:, channel].reshape(1, 60, 1) if axis == 0 else query.u0[:, channel].reshape(1, 1, 60)
+                )
+            setting = setting_of(shape, boundary=boundary, eta=1e-3, zeta=1e-3)
+            # wide across, so that the steps are those of the line
+            lengths = [(1.0, 1e9), (1e9, 1.0)][axis]
+            setting = setting.with_grid(Grid.box(shape, lengths, boundary))
+            out = kind().flow(u, query.time, setting)
+            np.testing.assert_allclose(np.take(out[:, momenta[0]], 1, axis=2 - axis), line[:, 1], atol=1e-9)
+            np.testing.assert_allclose(np.take(out[:, 0], 1, axis=2 - axis), line[:, 0], atol=1e-9)
+            assert (out[:, momenta[1]] == 0).all()
+
+
+# ------------------------------------------------------------------------------------------ invariants
+
+
+@pytest.mark.parametrize("dictionary", [CONSERVATIVE, SHOCKS], ids=["central", "muscl"])
+@pytest.mark.parametrize("scheme", ["ababa x4", "strang x2(outer=viscosity)"])
+def test_a_program_conserves(dictionary: Dictionary, scheme: str) -> None:
+    query = random_flow(7, 32, 3)
+    out = run(splitting(scheme).programs(query, dictionary), dictionary, query)
+    drift = np.abs((out - query.u0).sum(axis=(2, 3))) / np.abs(query.u0).sum(axis=(2, 3))
+    assert drift.max() < 1e-12
+
+
+def test_the_spectral_viscosity_nearly_conserves() -> None:
+    query = random_flow(7, 32, 3, 0.003)
+    out = SqrtDensityViscosity().flow(query.u0, query.time, query.setting)
+    drift = np.abs((out - query.u0).sum(axis=(2, 3))) / np.abs(query.u0).sum(axis=(2, 3))
+    assert (drift[:, 0] == 0).all() and drift.max() < 1e-3
+
+
+@pytest.mark.parametrize("kind", [MusclEuler, FiniteVolumeViscosity, CompressibleNavierStokes])
+def test_walls_keep_mass_and_energy_and_the_symmetry(kind: Callable[[], Primitive]) -> None:
+    """A flow between walls is the half of a periodic one that is its own mirror image."""
+    query = random_flow(8, 24, 2, 0.02)
+    walled = query.setting.with_grid(Grid.box((24, 24), 1.0, ("wall", "periodic"), batch=2))
+    out = kind().flow(query.u0, query.time, walled)
+    drift = np.abs((out - query.u0).sum(axis=(2, 3))) / np.abs(query.u0).sum(axis=(2, 3))
+    assert drift[:, [0, 3]].max() < 1e-12
+    signs = np.array([1.0, -1.0, 1.0, 1.0]).reshape(1, 4, 1, 1)
+    double = np.concatenate([query.u0, signs * query.u0[:, :, ::-1]], axis=2)
+    periodic = query.setting.with_grid(Grid.box((48, 24), (2.0, 1.0), batch=2))
+    np.testing.assert_allclose(kind().flow(double, query.time, periodic)[:, :, :24], out, rtol=1e-9, atol=1e-9)
+
+
+def test_integrators_are_stable_for_any_mix_of_upwinding_and_viscosity() -> None:
+    """Von Neumann's analysis of the stages that a Courant number of 0.8 and a viscous decay ask for."""
+    angle = np.linspace(0, np.pi, 361)
+    step = np.exp(1j * angle)
+    linear, first = (1 - 1 / step) * (1 + (step - 1 / step) / 4), 1 - 1 / step
+    for cfl in (0.2, 0.5, 0.8):
+        for decay in np.concatenate([np.linspace(0, 40, 401), np.geomspace(40, 4000, 40)]):
+            weights = compressible._weights(1.0, decay + compressible.ROOM * cfl)
+            for upwind in (linear, first):
+                z = -cfl * upwind - 0.5 * decay * (1 - np.cos(angle))
+                y, older = np.ones_like(z), np.ones_like(z)
+                for w in weights:
+                    y, older = w[0] + w[1] * y + w[2] * older + z * (w[3] * y + w[4]), y
+                assert np.abs(y).max() < 1 + 1e-9
+
+
+# ------------------------------------------------------------------------------------------- bad input
+
+
+@every_kind
+def test_refuses_what_it_cannot_do(kind: Callable[[], Primitive]) -> None:
+    query, duration = random_flow(0, 8, 1), np.array([0.01])
+    name = kind.__name__  # type: ignore[attr-defined]
+    other = Setting(query.grid, tuple(Channel(c) for c in "abcd"), query.setting.params)
+    with pytest.raises(InvalidInputError, match=f"{name} needs the channels density, momentum_x, momentum_y, energy"):
+        kind().flow(query.u0, duration, other)
+    cube = Setting(Grid.box((4, 4, 4)), (Channel("density"),), query.setting.params)
+    with pytest.raises(InvalidInputError, match="axes; the state has density on 3"):
+        kind().flow(np.ones((1, 1, 4, 4, 4)), duration, cube)
+    with pytest.raises(InvalidInputError, match=r"parameter '(gamma|eta)' is missing"):
+        kind().flow(query.u0, duration, Setting(query.grid, query.setting.channels, {}))
+    wrong = "gamma" if kind in (CentralEuler, MusclEuler) else "zeta"
+    bad = Setting(query.grid, query.setting.channels, dict(query.setting.params) | {wrong: -1.0})
+    with pytest.raises(InvalidInputError, match=f"parameter '{wrong}' is (negative|-1.0) for sample 0"):
+        kind().flow(query.u0, duration, bad)
+
+
+BAD_OPTIONS: list[tuple[Callable[[], object], str]] = [
+    (lambda: CentralEuler(cfl=2.5), "at most 2.0"),
+    (lambda: MusclEuler(cfl=0.9), "at most 0.8"),
+    (lambda: CompressibleNavierStokes(cfl=0.0), "cfl is 0.0"),
+    (lambda: FiniteVolumeViscosity(most_stages=4), "an odd number of at least 3"),
+    (lambda: CompressibleNavierStokes(most_stages=1), "most_stages is 1"),
+]
+
+
+@pytest.mark.parametrize(("make", "message"), BAD_OPTIONS)
+def test_refuses_bad_options(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        make()
+
+
+# --------------------------------------------------------------------------------------- a public judge
+
+
+@pytest.fixture(scope="module")
+def judged() -> tuple[Query, Array]:
+    """PDEBench's own solution at t = 0.05, at 128²."""
+    if not FIXTURE.exists():
+        pytest.skip(f"{FIXTURE.name} is not beside the project")
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(FIXTURE) as file:
+        density, pressure, vx, vy = (
+            file[name][:, :2].astype(np.float64) for name in ("density", "pressure", "Vx", "Vy")
+        )
+    start, end = (conserved(density[:, i], [vx[:, i], vy[:, i]], pressure[:, i], 5 / 3) for i in range(2))
+    params = {"gamma": 5 / 3, "eta": 0.1, "zeta": 0.1}
+    setting = Setting(Grid.box((128, 128), batch=8), compressible_channels(2), params)
+    return Query(start, setting, np.full(8, 0.05)), end
+
+
+@pytest.mark.parametrize(
+    ("scheme", "dictionary", "measured"),
+    [
+        ("strang", SPECTRAL, 0.2061),
+        ("strang x4", SPECTRAL, 0.0386),
+        ("strang x16", SPECTRAL, 0.0063),
+        ("ababa x4", CONSERVATIVE, 0.0109),
+        ("ababa x8", CONSERVATIVE, 0.0064),
+        ("ababa x8", SHOCKS, 0.0062),
+    ],
+)
+def test_programs_against_pdebench(
+    judged: tuple[Query, Array], scheme: str, dictionary: Dictionary, measured: float
+) -> None:
+    """Viscosity outside. The data are a splitting of first order: a converged solution is 5.8e-3 away from them."""
+    query, truth = judged
+    out = run(splitting(f"{scheme}(outer=viscosity)").programs(query, dictionary), dictionary, query)
+    assert nrmse(out, truth).mean() < 1.1 * measured
+
+
+def test_unsplit_against_pdebench(judged: tuple[Query, Array]) -> None:
+    query, truth = judged
+    out = CompressibleNavierStokes().flow(query.u0, query.time, query.setting)
+    assert nrmse(out, truth).mean() < 0.0075
+
+
+@pytest.mark.parametrize("n", [32, 64])
+def test_coarse_grids_against_pdebench(judged: tuple[Query, Array], n: int) -> None:
+    query, truth = judged
+    coarse = Query(restrict(query.u0, (n, n)), query.setting.with_grid(Grid.box((n, n), batch=8)), query.time)
+    for dictionary, most in ((SPECTRAL, 0.01), (CONSERVATIVE, 0.015), (SHOCKS, 0.035)):
+        out = run(splitting("ababa x8(outer=viscosity)").programs(coarse, dictionary), dictionary, coarse)
+        assert nrmse(out, restrict(truth, (n, n))).mean() < most
