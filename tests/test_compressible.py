@@ -20,7 +20,7 @@ from hycop.primitive import Primitive
 from hycop.primitives import (
     CentralEuler,
     CompressibleNavierStokes,
-    FiniteVolumeViscosity,
+    FiniteVolumeGasViscosity,
     MusclEuler,
     SqrtDensityViscosity,
 )
@@ -28,13 +28,13 @@ from hycop.primitives.compressible import compressible_channels
 from hycop.query import Channel, Query, Setting
 from hycop.splitting import splitting
 
-KINDS = (CentralEuler, MusclEuler, SqrtDensityViscosity, FiniteVolumeViscosity, CompressibleNavierStokes)
+KINDS = (CentralEuler, MusclEuler, SqrtDensityViscosity, FiniteVolumeGasViscosity, CompressibleNavierStokes)
 every_kind = pytest.mark.parametrize("kind", KINDS)
 euler_kinds = pytest.mark.parametrize("kind", [CentralEuler, MusclEuler])
-viscous_kinds = pytest.mark.parametrize("kind", [SqrtDensityViscosity, FiniteVolumeViscosity])
+viscous_kinds = pytest.mark.parametrize("kind", [SqrtDensityViscosity, FiniteVolumeGasViscosity])
 
-CONSERVATIVE = Dictionary({"euler": CentralEuler(), "viscosity": FiniteVolumeViscosity()})
-SHOCKS = Dictionary({"euler": MusclEuler(), "viscosity": FiniteVolumeViscosity()})
+CONSERVATIVE = Dictionary({"euler": CentralEuler(), "viscosity": FiniteVolumeGasViscosity()})
+SHOCKS = Dictionary({"euler": MusclEuler(), "viscosity": FiniteVolumeGasViscosity()})
 SPECTRAL = Dictionary({"euler": CentralEuler(), "viscosity": SqrtDensityViscosity()})
 
 FIXTURE = (
@@ -224,7 +224,7 @@ def test_both_viscosities_agree() -> None:
         spectral = query.u0
         for _ in range(32):
             spectral = SqrtDensityViscosity().flow(spectral, query.time / 32, query.setting)
-        errors.append(nrmse(FiniteVolumeViscosity().flow(query.u0, query.time, query.setting), spectral))
+        errors.append(nrmse(FiniteVolumeGasViscosity().flow(query.u0, query.time, query.setting), spectral))
     assert (errors[1][1:] < 0.3 * errors[0][1:]).all() and errors[1].max() < 5e-3
 
 
@@ -320,7 +320,7 @@ def test_near_vacuum_and_blast(kind: Callable[[], Primitive]) -> None:
 
 def test_a_tube_along_either_axis_is_the_line() -> None:
     query = tube(60, SOD, eta=1e-3, zeta=1e-3)
-    for kind in (MusclEuler, FiniteVolumeViscosity, CompressibleNavierStokes):
+    for kind in (MusclEuler, FiniteVolumeGasViscosity, CompressibleNavierStokes):
         line = kind().flow(query.u0, query.time, query.setting)
         for axis in (0, 1):
             shape, momenta = ((60, 3), [1, 2]) if axis == 0 else ((3, 60), [2, 1])
@@ -359,7 +359,7 @@ def test_the_spectral_viscosity_nearly_conserves() -> None:
     assert (drift[:, 0] == 0).all() and drift.max() < 1e-3
 
 
-@pytest.mark.parametrize("kind", [MusclEuler, FiniteVolumeViscosity, CompressibleNavierStokes])
+@pytest.mark.parametrize("kind", [MusclEuler, FiniteVolumeGasViscosity, CompressibleNavierStokes])
 def test_walls_keep_mass_and_energy_and_the_symmetry(kind: Callable[[], Primitive]) -> None:
     """A flow between walls is the half of a periodic one that is its own mirror image."""
     query = random_flow(8, 24, 2, 0.02)
@@ -414,7 +414,7 @@ BAD_OPTIONS: list[tuple[Callable[[], object], str]] = [
     (lambda: CentralEuler(cfl=2.5), "at most 2.0"),
     (lambda: MusclEuler(cfl=0.9), "at most 0.8"),
     (lambda: CompressibleNavierStokes(cfl=0.0), "cfl is 0.0"),
-    (lambda: FiniteVolumeViscosity(most_stages=4), "an odd number of at least 3"),
+    (lambda: FiniteVolumeGasViscosity(most_stages=4), "an odd number of at least 3"),
     (lambda: CompressibleNavierStokes(most_stages=1), "most_stages is 1"),
 ]
 
