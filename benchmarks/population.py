@@ -113,7 +113,8 @@ def _population(kind: str, members: int, query: Query, truth: Array) -> tuple[Ob
     return Objective(position, SPECTRAL, query, truth, inputs), 0.5 * rng.standard_normal((members, position.size))
 
 
-def measure(members: int = 64, batch: int = 5, cells: int = 32, rounds: int = 31) -> list[Ratio]:
+def measure(members: int = 500, batch: int = 5, cells: int = 32, rounds: int = 9) -> list[Ratio]:
+    """By default the population and the minibatch of the paper's evolution strategy."""
     try:
         torch = import_module("torch")
     except ImportError:

@@ -62,7 +62,7 @@ class Model:
     def _learned(self, query: Query) -> ProgramBatch:
         repeats = self.repeats(query)
         part = Query(query.u0, query.setting, query.time / repeats)
-        once = self.policy.programs(self.theta[None], self.view(part))
+        once = self.policy.programs(self.theta[None], self.view(part)).repeated(self.config.repeats)
         longest = int(repeats.max(initial=1))
         ops, durations = np.tile(once.ops, longest), np.tile(once.durations, longest)
         copy = np.repeat(np.arange(longest), once.ops.shape[1])

@@ -22,7 +22,7 @@ def work_levels(task: Task, config: TrainingConfig, points: int) -> list[float]:
     costs = set()
     for pattern in patterns(task.dictionary, task.processes, task.train.query, config.max_steps):
         policy = SlotPolicy((pattern,), allotment, len(task.features.names))
-        programs = policy.programs(np.zeros((1, policy.size)), view(query))
+        programs = policy.programs(np.zeros((1, policy.size)), view(query)).repeated(config.repeats)
         done = measure(programs, task.dictionary, query, refinement=config.refinement, strict=False)
         costs.add(float(done.work.mean()))
     affordable = np.array(sorted(cost for cost in costs if config.max_work is None or cost <= config.max_work))

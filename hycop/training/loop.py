@@ -100,6 +100,7 @@ def train(
         _unit_work(task, query),
         config.learning_refinement or config.refinement,
         config.metric,
+        config.repeats,
     )
     with claimed(folder) if folder is not None else nullcontext(), executor or LocalExecutor() as crew:
         journal = Journal(folder, _identity(task, config, seed), resume, force, config.checkpoint_every)
@@ -143,7 +144,7 @@ def _judged(task: Task, config: TrainingConfig, policy: Policy, theta: Array, vi
     """The opponent is chosen on the training queries, the decision is made on the held-out ones."""
     query, truth = task.held_out.query, task.held_out.truth
     inputs = view(query)
-    programs = policy.programs(theta[None], inputs)
+    programs = policy.programs(theta[None], inputs).repeated(config.repeats)
     states, work = measure(programs, task.dictionary, query, refinement=config.refinement, strict=False)
     known = task.train.query
     rival = best_classical(task.dictionary, known, task.train.truth, query, work, config.refinement, config.metric)

@@ -38,6 +38,7 @@ class Objective:
     unit_work: float = 1.0
     refinement: int = 1
     metric: str = "rel_l2"
+    repeats: int = 1
 
     def take(self, samples: Array | slice) -> Objective:
         inputs = Inputs(self.inputs.features[samples], self.inputs.gains[samples], self.inputs.time[samples])
@@ -58,7 +59,7 @@ class Objective:
         parts = []
         for first in range(0, members, together):
             some = thetas[first : first + together]
-            programs = self.policy.programs(some, self.inputs)
+            programs = self.policy.programs(some, self.inputs).repeated(self.repeats)
             query = self.query.take(np.tile(np.arange(batch), some.shape[0]))
             parts.append(measure(programs, self.dictionary, query, refinement=self.refinement, strict=False))
         states, work = parts[0] if len(parts) == 1 else (np.concatenate(both) for both in zip(*parts, strict=True))
