@@ -24,6 +24,7 @@ class TrainingConfig(BaseModel):
     refinement: int = Field(1, ge=1, le=8)
     learning_refinement: int | None = Field(None, ge=1, le=8)
     metric: Literal["rel_l2", "nrmse"] = "rel_l2"
+    target: Literal["truth", "limit"] = "truth"
     horizon: Literal["fixed", "trajectory"] = "fixed"
     shape: tuple[int, ...] | None = None
     samples: int = Field(256, ge=8)

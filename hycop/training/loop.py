@@ -10,6 +10,7 @@ import numpy as np
 
 from hycop.data import Dataset
 from hycop.dictionary import Dictionary
+from hycop.evaluation import limit
 from hycop.execution import measure
 from hycop.executors import Executor, LocalExecutor
 from hycop.features import FeatureMap, FeatureRange
@@ -90,15 +91,19 @@ def train(
     allotment = Allotment.of(task.dictionary, task.processes, config.budget, len(task.gain_features.names))
     inputs = view(query)
     nothing = SlotPolicy((Pattern((0,), (1.0,)),), allotment, inputs.features.shape[1])
+    refinement = config.learning_refinement or config.refinement
+    target = task.train.truth
+    if config.target == "limit":
+        target = limit(task.dictionary, query, target, refinement=refinement).states
     objective = Objective(
         nothing,
         task.dictionary,
         query,
-        task.train.truth,
+        target,
         inputs,
         config.work_weight,
         _unit_work(task, query),
-        config.learning_refinement or config.refinement,
+        refinement,
         config.metric,
         config.repeats,
     )
