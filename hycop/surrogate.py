@@ -88,7 +88,7 @@ class HyCOP:
     ) -> HyCOP:
         """Learns from a problem, whose queries it draws, or from a dataset, of which it holds a third back for the gate
         unless others are given as ``held_out``; ``settings`` change those of the preset."""
-        config = configured(preset, {**_suited(source), **settings})
+        config = configured(preset, {**_suited(source, preset), **settings})
         where = None if folder is None else Path(folder)
         task, named = _task(source, held_out, self.dictionary, config, seed, where if resume else None)
         if where is not None:
@@ -115,7 +115,7 @@ class HyCOP:
     ) -> list[HyCOP]:
         """What accuracy costs: models for at most ``points`` amounts of work, from the least that covers every process
         to the most that ``max_steps`` (and ``max_work``) allow. With a folder each has one of its own there."""
-        config = configured(preset, {**_suited(source), **settings})
+        config = configured(preset, {**_suited(source, preset), **settings})
         where = None if folder is None else Path(folder)
         task, named = _task(source, held_out, self.dictionary, config, seed, where if resume else None)
         if where is not None:
@@ -215,10 +215,10 @@ class HyCOP:
         return "HyCOP"
 
 
-def _suited(source: Problem | Dataset) -> Mapping[str, object]:
+def _suited(source: Problem | Dataset, preset: str) -> Mapping[str, object]:
     """Settings that suit the problem, if it is known."""
     known = source if isinstance(source, Problem) else PROBLEMS.get(source.problem)
-    return {} if known is None else known.settings
+    return {} if known is None else known.suited(preset)
 
 
 def _keep(task: Task, folder: Path) -> None:

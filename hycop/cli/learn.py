@@ -82,7 +82,7 @@ def train(
     written = {} if config_file is None else settings_from(config_file)
     base = preset or str(written.pop("preset", "quick"))
     overrides = {**written, **pairs_of(settings, "--set", "population=100")}
-    config = configured(base, {**chosen.settings, **overrides})
+    config = configured(base, {**chosen.suited(base), **overrides})
     parts = HyCOP(chosen.named_dictionary(config.dictionary))
     if json_file is not None:
         checked_output(json_file)

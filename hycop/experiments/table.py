@@ -62,7 +62,7 @@ class Bench:
 
     def learned(self, name: str, seed: int, preset: str | None = None, **settings: Any) -> Learned:
         """A model of a problem, trained with the preset and the settings given."""
-        config = configured(preset or self.preset, {**problem(name).settings, **settings})
+        config = configured(preset or self.preset, {**problem(name).suited(preset or self.preset), **settings})
         folder = None if self.folder is None else self.folder / _key(name, "model", seed, config.model_dump())
         if folder is not None and (folder / "table.json").exists():
             known = json.loads((folder / "table.json").read_text(encoding="utf-8"))

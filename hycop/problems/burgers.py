@@ -114,6 +114,7 @@ PROBLEMS = (
         features=("reynolds", "steepening", "viscous", "gradient_x"),
         gain_features=(),
         reference=_reference,
-        settings={"refinement": 2, "max_steps": 17, "samples": 96, "tries": 2, "iterations": 6},
+        settings={"refinement": 2, "max_steps": 17},
+        quick={"samples": 96, "tries": 2, "iterations": 6},
     ),
 )

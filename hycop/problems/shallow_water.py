@@ -36,20 +36,12 @@ TRAIN = (0.15, 0.4)
 SNAPSHOTS = (0.05, 1.0)
 GRAVITY: Mapping[str, Intervals] = {"id": [(9.0, 11.0)], "ood": [(7.0, 9.0), (11.0, 13.0)]}
 FINEST = {1: 1024, 2: 128}
-SETTINGS: Mapping[int, Mapping[str, object]] = {
-    1: {"refinement": 2, "max_steps": 17, "samples": 96, "tries": 2, "iterations": 6},
-    # a program costs tens of milliseconds, so the composition is learned where that is cheap
-    2: {
-        "refinement": 2,
-        "learning_refinement": 1,
-        "target": "limit",
-        "max_steps": 17,
-        "samples": 32,
-        "tries": 1,
-        "patterns": 1,
-        "rounds": 2,
-        "iterations": 5,
-    },
+SETTINGS: Mapping[str, object] = {"refinement": 2, "max_steps": 17}
+# a program in the plane costs tens of milliseconds, so its composition is learned where that is cheap
+PLANE: Mapping[str, object] = {**SETTINGS, "learning_refinement": 1, "target": "limit"}
+QUICK: Mapping[int, Mapping[str, object]] = {
+    1: {"samples": 96, "tries": 2, "iterations": 6},
+    2: {"samples": 32, "tries": 1, "patterns": 1, "rounds": 2, "iterations": 5},
 }
 FINE_CELLS = 2**20
 
@@ -247,7 +239,8 @@ def _problem(name: str, axes: int, cells: int) -> Problem:
         ),
         gain_features=(),
         reference=_reference,
-        settings=SETTINGS[axes],
+        settings=PLANE if axes == 2 else SETTINGS,
+        quick=QUICK[axes],
     )
 
 
