@@ -55,9 +55,9 @@ class Problem:
 
     ``features`` name what a policy sees of a query, ``gain_features`` what feeds its gains.
     ``reference(processes, boundary, shape)`` gives the trusted solver of the equation or a part of it. ``settings`` are
-    those of training that suit the problem, whatever the preset, ``quick`` those of the preset of that name. ``border`` gives a state in the channels in which its
-    errors are reported, if those are not the state's own. ``estimated`` samples are solved twice for the error of the
-    truth; with 0 it is not estimated.
+    those of training that suit the problem, whatever the preset, ``quick`` those of the preset of that name. ``border``
+    gives a state in the channels in which its errors are reported, if those are not the state's own. ``estimated``
+    samples are solved twice for the error of the truth; with 0 it is not estimated.
     """
 
     name: str
