@@ -26,6 +26,12 @@ RIVAL = 1.5
 FEW = 32
 """Queries on which every pattern is tried."""
 
+START = 0.125
+"""Standard deviation of a random start."""
+
+JUDGES, EVERY = 256, 10
+"""Queries on which the theta of an evolution strategy is judged, every so many generations."""
+
 FINALISTS = 12
 """Patterns that are tried on all queries."""
 
@@ -71,7 +77,7 @@ class Recipe:
         config, policy = self.config, self._policy()
         theta = np.zeros(policy.size)
         if config.start == "random":
-            theta = 0.5 * np.random.Generator(np.random.Philox(key=[self.seed, 1])).standard_normal(policy.size)
+            theta = START * np.random.Generator(np.random.Philox(key=[self.seed, 1])).standard_normal(policy.size)
         optimizer: Optimizer[Any] = (
             OpenES(config.population, config.sigma, config.learning_rate, config.weight_decay)
             if config.optimizer == "openes"
@@ -92,7 +98,17 @@ class Recipe:
             self._done(config.optimizer, state.generation, config.generations, float(np.median(finite)))
             return state
 
-        return policy, self.journal.follow(optimizer.start(theta, self.seed), step, config.generations)
+        if not isinstance(optimizer, OpenES):
+            return policy, self.journal.follow(optimizer.start(theta, self.seed), step, config.generations)
+        # minibatches are noisy and so is the last theta: of those on the way the best on more queries is kept
+        judges = whole.take(slice(0, JUDGES))
+        best = (np.inf, theta)
+        for generation in range(0, config.generations, EVERY):
+            state = replace(optimizer.start(theta, self.seed), generation=generation)
+            theta = self.journal.follow(state, step, min(generation + EVERY, config.generations))
+            loss = float(np.nan_to_num(judges.losses(theta[None]), nan=np.inf).mean())
+            best = min(best, (loss, theta), key=lambda entry: entry[0])
+        return policy, best[1]
 
     def _policy(self) -> Policy:
         if self.config.policy == "slot":
