@@ -48,6 +48,7 @@ def judged(
     splits: Sequence[str] = ("id", "ood"),
     metrics: Sequence[str] = ("rel_l2", SPLITTING),
     times: Sequence[float] | None = None,
+    samples: int | None = None,
     paper: Paper | None = None,
 ) -> list[Row]:
     """The rows of one trained model on the splits of its problem, and the seconds that training took."""
@@ -60,7 +61,7 @@ def judged(
     label = inner.config.dictionary or next(iter(chosen.dictionaries))
     rows: list[Row] = []
     for split in splits:
-        data = bench.data(name, split, seed, times=times)
+        data = bench.data(name, split, seed, samples, times=times)
         options = {"metrics": metrics, "refinement": inner.refinement, "border": chosen.border}
         against = Named(CLASSICAL, rival(model, held_out, data.query))
         found = evaluate([*methods, against], inner.dictionary, [data], label=label, **options)  # type: ignore[arg-type]
