@@ -84,8 +84,10 @@ def executor(name: str, **options: Any) -> Executor:
         raise UnknownNameError("executor", name, kinds)
     try:
         return kinds[name](**options)
-    except TypeError as error:
-        raise InvalidInputError(f"executor {name}: {error}") from None
+    except TypeError:
+        raise InvalidInputError(
+            f"executor {name} does not take {', '.join(options)}: processes take workers, dask a scheduler too"
+        ) from None
 
 
 class LocalExecutor(Executor):

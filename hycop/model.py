@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hycop.dictionary import Dictionary
+from hycop.errors import InvalidInputError
 from hycop.execution import Outcome, measure
 from hycop.features import FeatureMap, FeatureRange, clock
 from hycop.grid import Array
@@ -16,6 +17,9 @@ from hycop.program import EMPTY, ProgramBatch
 from hycop.query import Channel, Query
 from hycop.splitting import splitting
 from hycop.training import Gate, TrainingConfig, View
+
+MOST_REPEATS = 1024
+"""How often a program is repeated at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,10 +57,21 @@ class Model:
         outside: Array = np.asarray(self.untrusted(query).any(axis=1))
         return _chosen(outside, classical, learned)
 
+    @property
+    def held_out_error(self) -> float:
+        """That of the programs it writes: the learned ones, or the classical ones if the gate has decided so."""
+        return self.gate.learned_error if self.gate.kept else self.gate.classical_error
+
     def repeats(self, query: Query) -> Array:
         """How often the program of a shorter time is repeated, so that no step is longer than trained."""
         known = np.asarray(self.longest)
         ratio = np.where(known > 0, clock(query) / np.where(known > 0, known, 1.0), 0.0).max(axis=1)
+        if not (ratio <= MOST_REPEATS).all():
+            worst = int(np.argmax(np.nan_to_num(ratio, nan=np.inf)))
+            raise InvalidInputError(
+                f"time {query.time[worst]:g} of query {worst} is {ratio[worst]:.3g} times the longest trained; programs "
+                f"are repeated at most {MOST_REPEATS} times: ask for a shorter time"
+            )
         return np.maximum(1, np.ceil(ratio - 1e-9)).astype(np.int64)
 
     def _learned(self, query: Query) -> ProgramBatch:

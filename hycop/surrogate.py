@@ -88,6 +88,7 @@ class HyCOP:
     ) -> HyCOP:
         """Learns from a problem, whose queries it draws, or from a dataset, of which it holds a third back for the gate
         unless others are given as ``held_out``; ``settings`` change those of the preset."""
+        _checked_source(source)
         config = configured(preset, {**_suited(source, preset), **settings})
         where = None if folder is None else Path(folder)
         task, named = _task(source, held_out, self.dictionary, config, seed, where if resume else None)
@@ -120,12 +121,15 @@ class HyCOP:
         task, named = _task(source, held_out, self.dictionary, config, seed, where if resume else None)
         if where is not None:
             _keep(task, where)
-        models = []
+        models: list[HyCOP] = []
         for index, most in enumerate(work_levels(task, config, points)):
             part = None if where is None else output_folder(where / f"point{index}")
             level = config.model_copy(update={"max_work": most})
             options = {"folder": part, "resume": resume, "force": force, "executor": executor, "report": report}
-            models.append(HyCOP.of(_learned(task, named, level, seed, **options)))
+            found = HyCOP.of(_learned(task, named, level, seed, **options))
+            # more work that buys nothing is not part of a front
+            if not models or found.model.held_out_error < models[-1].model.held_out_error:
+                models.append(found)
         return models
 
     def query(
@@ -143,13 +147,21 @@ class HyCOP:
             raise InvalidInputError(
                 f"u0 has shape {u0.shape}: (batch, channel, *grid) with {len(model.boundary)} grid axes is needed"
             )
-        box = np.broadcast_to(
-            np.asarray(model.lengths if lengths is None else lengths, dtype=np.float64),
-            (u0.shape[0], len(model.boundary)),
-        )
+        if not u0.shape[0]:
+            raise InvalidInputError(f"u0 has shape {u0.shape}: at least one state is needed")
+        axes = len(model.boundary)
+        try:
+            given = np.asarray(model.lengths if lengths is None else lengths, dtype=np.float64)
+            box = np.broadcast_to(given, (u0.shape[0], axes))
+            asked = np.atleast_1d(np.asarray(times, dtype=np.float64))
+        except (TypeError, ValueError):
+            raise InvalidInputError(
+                f"lengths {lengths}, times {times}: a length for each of {axes} axes (or a row for each state) and "
+                "numbers for times are needed"
+            ) from None
         grid = Grid(u0.shape[2:], box, model.boundary).with_boundary(model.boundary if boundary is None else boundary)
         setting = Setting(grid, model.channels, dict(params))  # type: ignore[arg-type]
-        return Query(u0, setting, np.zeros(u0.shape[0])).at(np.atleast_1d(np.asarray(times, dtype=np.float64)))
+        return Query(u0, setting, np.zeros(u0.shape[0])).at(asked)
 
     def predict(
         self,
@@ -164,16 +176,10 @@ class HyCOP:
         Warns (``UntrustedWarning``) if a query lies outside the trained range; ``untrusted`` says which.
         """
         query = self.query(u0, params, times, lengths, boundary)
-        outside = self.model.untrusted(query)
-        if outside.any():
-            names = [
-                name
-                for name, any_ in zip(self.model.view.features.names, np.asarray(outside.any(axis=0)), strict=True)
-                if any_
-            ]
+        flags, reasons = self._doubts(query)
+        if flags.any():
             warnings.warn(
-                f"{int(outside.any(axis=1).sum())} of {query.batch} queries lie outside the trained range of "
-                f"{', '.join(names)}",
+                f"{int(flags.sum())} of {query.batch} queries lie outside what was trained: {', '.join(reasons)}",
                 UntrustedWarning,
                 stacklevel=2,
             )
@@ -188,13 +194,31 @@ class HyCOP:
         lengths: Sequence[float] | Array | None = None,
         boundary: str | Sequence[str] | None = None,
     ) -> Array:
-        """True where a query lies outside the trained range, (batch, time)."""
+        """True where a query lies outside what was trained: the range of a feature, the boundary; (batch, time)."""
         query = self.query(u0, params, times, lengths, boundary)
-        return self.model.untrusted(query).any(axis=1).reshape(np.shape(u0)[0], -1)
+        return self._doubts(query)[0].reshape(np.shape(u0)[0], -1)
 
-    def program(self, u0: Array, params: Mapping[str, object], t: float) -> Program:
+    def _doubts(self, query: Query) -> tuple[Array, list[str]]:
+        """Which queries (batch,) are not to be trusted, and why; the initial state itself always is."""
+        outside = self.model.untrusted(query) & (query.time > 0)[:, None]
+        names = self.model.view.features.names
+        reasons = [name for name, any_ in zip(names, np.asarray(outside.any(axis=0)), strict=True) if any_]
+        flags: Array = np.asarray(outside.any(axis=1))
+        if query.grid.boundary != self.model.boundary:
+            flags = flags | (query.time > 0)
+            reasons.append(f"boundary {', '.join(query.grid.boundary)}")
+        return flags, reasons
+
+    def program(
+        self,
+        u0: Array,
+        params: Mapping[str, object],
+        t: float,
+        lengths: Sequence[float] | Array | None = None,
+        boundary: str | Sequence[str] | None = None,
+    ) -> Program:
         """The program for the first of the states at one time."""
-        return self.model.programs(self.query(np.asarray(u0)[:1], params, t))[0]
+        return self.model.programs(self.query(np.asarray(u0)[:1], params, t, lengths, boundary))[0]
 
     def measure(self, query: Query, dictionary: Dictionary | None = None) -> Outcome:
         return self.model.measure(query, dictionary)
@@ -213,6 +237,11 @@ class HyCOP:
 
     def __str__(self) -> str:
         return "HyCOP"
+
+
+def _checked_source(source: object) -> None:
+    if not isinstance(source, Problem | Dataset):
+        raise InvalidInputError(f"{source!r}: fit learns from a problem (hycop.problem(name)) or a Dataset")
 
 
 def _suited(source: Problem | Dataset, preset: str) -> Mapping[str, object]:
@@ -272,7 +301,9 @@ def _task(
         held_out = judges or _drawn(source, config.validation, split, seed + 2**32, config.shape, kept, DATA[1])
     else:
         known = PROBLEMS.get(source.problem)
-        learn, held_out = (source, judges) if judges is not None else _parted(source)
+        channels = source.setting.channels if known is None else known.channels
+        source = source.arranged(channels)
+        learn, held_out = (source, judges.arranged(channels)) if judges is not None else _parted(source)
         if held_out.problem != learn.problem:
             raise InvalidInputError(f"the held-out data are of problem '{held_out.problem}', not '{learn.problem}'")
     query = learn.at(-1).query

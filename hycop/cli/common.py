@@ -107,14 +107,17 @@ class Reading:
     boundary: str | None = None
 
     def load(self, path: Path, problem: str | None) -> Dataset:
+        if self.samples is not None and self.samples < 1:
+            raise InvalidInputError(f"--samples is {self.samples}: at least 1 is needed")
         if path.suffix not in PDEBENCH:
             for name, given in (("--frames", self.frames), ("--param", self.params)):
                 if given:
                     raise InvalidInputError(f"{name} is for PDEBench files ({', '.join(PDEBENCH)}), not for {path}")
-            return load(path, problem=problem)
+            data = load(path, problem=problem)
+            return data if self.samples is None else data.take(slice(0, self.samples))
         named = pairs_of(list(self.params), "--param", "nu=0.1")
         for name, value in named.items():
-            if not isinstance(value, int | float):
+            if isinstance(value, bool) or not isinstance(value, int | float):
                 raise InvalidInputError(f"--param {name}={value}: a number is needed")
         file = PDEBenchFile(
             path,
@@ -122,12 +125,11 @@ class Reading:
             boundary=boundary_of(self.boundary) or "periodic",
             problem=problem or "unknown",
         )
-        frames = numbers(self.frames, "--frames")
-        if frames is not None and any(frame != int(frame) for frame in frames):
-            raise InvalidInputError(f"--frames {self.frames}: whole numbers are needed, as 0,1")
-        return file.read(
-            slice(0, self.samples), None if frames is None else [int(each) for each in frames], shape_of(self.shape)
-        )
+        try:
+            frames = None if self.frames is None else [int(part) for part in self.frames.split(",")]
+        except ValueError:
+            raise InvalidInputError(f"--frames {self.frames}: whole numbers are needed, as 0,1") from None
+        return file.read(slice(0, self.samples), frames, shape_of(self.shape))
 
 
 def boundary_of(text: str | None) -> str | tuple[str, ...] | None:
@@ -157,7 +159,7 @@ Describe = Callable[[str, float], None]
 def counting(total: int, label: str) -> Iterator[Advance]:
     """A bar that counts to a total; what it yields is told how many more are done."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, TimeRemainingColumn(), console=err, transient=True) as bar:
+    with Progress(*columns, TimeRemainingColumn(), console=err, transient=True, disable=not err.is_terminal) as bar:
         task = bar.add_task(label, total=total)
         yield lambda count: bar.update(task, advance=count)
 
@@ -166,7 +168,7 @@ def counting(total: int, label: str) -> Iterator[Advance]:
 def describing(label: str) -> Iterator[Describe]:
     """A bar from 0 to 1; what it yields is told what is being done and the share that is finished."""
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=err, transient=True) as bar:
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
         task = bar.add_task(label, total=1.0)
         yield lambda text, share: bar.update(task, description=text, completed=share)
 
@@ -176,7 +178,7 @@ def training(label: str) -> Iterator[Report]:
     """A live view of a run: its stage, its best loss beside the best classical scheme's, programs per second."""
     start = perf_counter()
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=err, transient=True) as bar:
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
         task = bar.add_task(label, total=1.0)
 
         def report(entry: Standing) -> None:

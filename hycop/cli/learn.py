@@ -28,8 +28,7 @@ from hycop.cli.common import (
     report_json,
     training,
 )
-from hycop.data import Dataset, save
-from hycop.data.pdebench import PDEBENCH
+from hycop.data import Dataset, checked_dataset_path, save
 from hycop.errors import InvalidInputError
 from hycop.executors import executor as find_executor
 from hycop.files import checked_output, replacing
@@ -87,6 +86,11 @@ def train(
     if json_file is not None:
         checked_output(json_file)
     listener = None if callback is None else _listener(callback)
+    for given in (data_file, held_out_file):
+        if given is not None and given.resolve().parent == folder.resolve():
+            raise InvalidInputError(
+                f"--out {folder}: {given} lies there and could be overwritten; choose another folder"
+            )
     reading = Reading(frames=frames, params=tuple(param or ()))
     source: Problem | Dataset = chosen if data_file is None else reading.load(data_file, name)
     held_out = None if held_out_file is None else reading.load(held_out_file, name)
@@ -97,7 +101,7 @@ def train(
         def report(entry: Progress) -> None:
             show(entry)
             if listener is not None:
-                listener(entry)
+                _told(listener, entry, str(callback))
 
         how: dict[str, Any] = {**overrides, "preset": base, "seed": seed, "resume": resume, "force": force}
         how |= {"folder": folder, "executor": crew, "report": report}
@@ -122,15 +126,24 @@ def _verdict(gate: Gate) -> str:
 
 def _listener(target: str) -> Report:
     """A function of the user's, as module:name; the current folder is looked in first."""
-    module, colon, attribute = target.partition(":")
-    if not colon:
+    module, _, attribute = target.partition(":")
+    if not (module and attribute):
         raise InvalidInputError(f"--callback '{target}': module:name is needed")
     sys.path.insert(0, "")
     try:
         found: Report = getattr(import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise InvalidInputError(f"--callback '{target}': {error}") from None
+    if not callable(found):
+        raise InvalidInputError(f"--callback '{target}': a function of one argument is needed")
     return found
+
+
+def _told(listener: Report, entry: Progress, name: str) -> None:
+    try:
+        listener(entry)
+    except Exception as error:  # whatever a function of the user's raises is the user's to mend
+        raise InvalidInputError(f"--callback '{name}' failed: {type(error).__name__}: {error}") from None
 
 
 def _write_front(models: Sequence[HyCOP], folder: Path, json_file: Path | None) -> None:
@@ -174,10 +187,14 @@ def predict(
 
     Example: hycop predict runs/adr queries.nc answers.nc --times 0.05,0.1,0.37
     """
-    checked_output(target)
+    checked_dataset_path(target)
+    if json_file is not None:
+        checked_output(json_file)
+    if target.exists() and source.exists() and target.samefile(source):
+        raise InvalidInputError(f"{target}: is also the input, which would be lost; choose another file")
     model = HyCOP.load(folder)
     reading = Reading(samples, frames, None, tuple(param or ()), boundary)
-    data = reading.load(source, model.model.problem if source.suffix in PDEBENCH else None)
+    data = reading.load(source, model.model.problem).arranged(model.model.channels)
     asked = numbers(times, "--times")
     if asked is None:
         if np.ptp(data.times, axis=0).any():

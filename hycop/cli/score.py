@@ -204,7 +204,7 @@ def evaluate_command(
     # what can be refused is refused before anything is computed
     asked = _named_methods(scheme, program, parts)
     if data_file is not None:
-        ours = {} if data_file.suffix in PDEBENCH else {"samples": samples, "shape": shape, "boundary": boundary}
+        ours = {} if data_file.suffix in PDEBENCH else {"shape": shape, "boundary": boundary}
         _checked_alone(split=split, seed=seed, seeds=seeds, times=times, **ours)
     else:
         parts.check_boundaries(parts.names, chosen.grid(shape_of(shape), boundary_of(boundary)))
@@ -221,7 +221,7 @@ def evaluate_command(
     for each in splits:
         if data_file is not None:
             reading = Reading(samples, frames, shape, tuple(param or ()), boundary)
-            datasets = [reading.load(data_file, chosen.name)]
+            datasets = [reading.load(data_file, chosen.name).arranged(chosen.channels)]
         else:
             datasets = _datasets(
                 chosen,

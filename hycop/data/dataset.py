@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from operator import index as as_index
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from hycop.errors import InvalidInputError
 from hycop.grid import AXES, Array
-from hycop.query import Query, Setting
+from hycop.query import Channel, Query, Setting
 
 # Every name that a file uses for something else, so that a dataset in memory can always be written.
 ATTRIBUTES = ("problem", "split", "boundary", "seed", "reference", "reference_error", "version", "schema")
@@ -84,6 +84,18 @@ class Dataset:
         """The states that answer ``query``, (batch, channel, *grid)."""
         batch = self.samples * self._later()
         return self.states[:, 1:].reshape(batch, *self.states.shape[2:])
+
+    def arranged(self, channels: Sequence[Channel]) -> Dataset:
+        """The same with its channels in the order asked for, found by their names."""
+        have = [channel.name for channel in self.setting.channels]
+        wanted = [channel.name for channel in channels]
+        if sorted(have) != sorted(wanted):
+            raise InvalidInputError(
+                f"the data have the channels {', '.join(have)}, but {', '.join(wanted)} are needed; rename or leave out"
+            )
+        order = [have.index(name) for name in wanted]
+        setting = Setting(self.setting.grid, tuple(channels), self.setting.params)
+        return replace(self, states=self.states[:, :, order], setting=setting)
 
     def take(self, samples: Array | slice) -> Dataset:
         """Some of the samples, at all their times."""

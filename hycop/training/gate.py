@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from hycop.dictionary import Dictionary
+from hycop.errors import NonFiniteStateError
 from hycop.execution import Outcome, measure
 from hycop.grid import Array
 from hycop.metrics import metric
@@ -17,6 +18,9 @@ EQUAL_WORK = 1.02
 """Opponents may take this much of the policy's mean work."""
 
 EXTREME = 0.1
+
+MARGIN = 1e-3
+"""Share by which the learned error must be smaller: less is rounding."""
 
 FEW = 32
 """Queries on which the work of every scheme is measured, and its error estimated."""
@@ -102,9 +106,13 @@ def gate(
     states, cost = _measured(scheme, dictionary, query, refinement)
     ours, theirs = _errors(error, learned, truth, query), _errors(error, states, truth, query)
     reach = np.abs(features).max(axis=1) if features.shape[1] else np.zeros(query.batch)
+    if not (np.isfinite(ours.mean()) or np.isfinite(theirs.mean())):
+        raise NonFiniteStateError(
+            "neither the learned nor the classical programs have a finite error on the held-out queries; check the data"
+        )
     extreme = np.argsort(-reach, kind="stable")[: max(1, int(EXTREME * query.batch))]
     return Gate(
-        kept=bool(ours.mean() < theirs.mean()),
+        kept=bool(ours.mean() < (1 - MARGIN) * theirs.mean()),
         classical=str(scheme),
         learned_error=float(ours.mean()),
         classical_error=float(theirs.mean()),
