@@ -69,8 +69,8 @@ class Model:
         if not (ratio <= MOST_REPEATS).all():
             worst = int(np.argmax(np.nan_to_num(ratio, nan=np.inf)))
             raise InvalidInputError(
-                f"time {query.time[worst]:g} of query {worst} is {ratio[worst]:.3g} times the longest trained; programs "
-                f"are repeated at most {MOST_REPEATS} times: ask for a shorter time"
+                f"time {query.time[worst]:g} of query {worst} is {ratio[worst]:.3g} times the longest trained; "
+                f"programs are repeated at most {MOST_REPEATS} times: ask for a shorter time"
             )
         return np.maximum(1, np.ceil(ratio - 1e-9)).astype(np.int64)
 
