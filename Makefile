@@ -1,6 +1,6 @@
 # Every target prepares .venv by itself. `make PYTHON=python3.12 test` chooses the interpreter.
 PYTHON ?= python3
-TABLES ?= schemes
+TABLES ?= schemes learner features
 BIN    := .venv/bin
 PIP    := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 CORE   := .venv/core.stamp
@@ -30,10 +30,11 @@ bench: $(CORE)  ## measure speed, as ratios
 	$(BIN)/python -m benchmarks --json results/benchmarks.json
 
 tables: $(CORE)  ## compute the tables named in TABLES, with figures, and write them to results/
-	@for name in $(TABLES); do $(BIN)/hycop table "$$name" --json "results/$$name.json" --figures results || exit 1; done
+	@for name in $(TABLES); do \
+	  $(BIN)/hycop table "$$name" --keep .tables --json "results/$$name.json" --figures results || exit 1; done
 
 clean:  ## remove everything that can be made again
-	rm -rf .venv demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .tables demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/bin/pip:
