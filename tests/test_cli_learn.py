@@ -137,3 +137,41 @@ def test_refinement_is_the_same_for_all_methods(tmp_path: Path) -> None:
             if row["metric"] == "rel_l2"
         }
     assert errors["4"]["Strang"] < 0.5 * errors["1"]["Strang"] and errors["4"]["limit"] < 0.5 * errors["1"]["limit"]
+
+
+def test_channels_are_found_by_name(run: Path, tmp_path: Path) -> None:
+    water = hycop.problem("swe1d").sample(2, "id", seed=0, times=[0.01])
+    turned = water.arranged(water.setting.channels[::-1])
+    assert [channel.name for channel in turned.setting.channels] == ["hu", "h"]
+    back = turned.arranged(water.setting.channels)
+    assert (back.states == water.states).all() and (turned.states[:, :, 0] == water.states[:, :, 1]).all()
+    data = hycop.problem("ad1d").sample(2, "id", seed=1)
+    other = hycop.Setting(data.setting.grid, (hycop.Channel("v"),), data.setting.params)
+    hycop.save(hycop.Dataset("ad1d", "id", data.states, data.times, other), tmp_path / "v.nc")
+    for words in (
+        ("predict", run, tmp_path / "v.nc", tmp_path / "out.nc"),
+        ("evaluate", run, "--data", tmp_path / "v.nc"),
+    ):
+        result = hycop_command(*words)
+        assert result.returncode == 2 and "channels v" in result.stderr and result.stderr.count("\n") == 1
+    assert not (tmp_path / "out.nc").exists()
+
+
+def test_inputs_are_never_overwritten(run: Path, tmp_path: Path) -> None:
+    file = tmp_path / "train.nc"
+    hycop.save(hycop.problem("ad1d").sample(2, "id", seed=1), file)
+    before = file.read_bytes()
+    assert "also the input" in hycop_command("predict", run, file, file).stderr
+    assert "could be overwritten" in train(tmp_path, "--data", file).stderr
+    assert file.read_bytes() == before
+
+
+def test_other_boundaries_and_endless_times(run: Path, tmp_path: Path) -> None:
+    file = tmp_path / "in.nc"
+    hycop.save(hycop.problem("ad1d").sample(3, "id", seed=1), file)
+    result = hycop_command("predict", run, file, tmp_path / "walls.nc", "--times", "0,0.2", "--boundary", "wall")
+    assert result.returncode == 0 and "3 of 6" in result.stderr  # the initial state is what it is
+    for times in ("1e9", "1e300"):
+        result = hycop_command("predict", run, file, tmp_path / "late.nc", "--times", times)
+        assert result.returncode == 2 and "shorter time" in result.stderr and result.stderr.count("\n") == 1
+    assert "2 samples" in hycop_command("predict", run, file, tmp_path / "two.nc", "--samples", "2").stdout
