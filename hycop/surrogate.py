@@ -179,7 +179,7 @@ class HyCOP:
         flags, reasons = self._doubts(query)
         if flags.any():
             warnings.warn(
-                f"{int(flags.sum())} of {query.batch} queries lie outside what was trained: {', '.join(reasons)}",
+                f"{int(flags.sum())} of {query.batch} queries lie outside the trained range of {', '.join(reasons)}",
                 UntrustedWarning,
                 stacklevel=2,
             )

@@ -262,7 +262,7 @@ def test_executors_by_name() -> None:
     assert isinstance(executor("processes", workers=3, timeout=10.0), ProcessExecutor)
     with pytest.raises(UnknownNameError, match="did you mean processes"):
         executor("process")
-    with pytest.raises(InvalidInputError, match=r"^executor local: "):
+    with pytest.raises(InvalidInputError, match=r"^executor local "):
         executor("local", workers=2)
     with pytest.raises(InvalidInputError, match="positive"):
         executor("processes", workers=0)
