@@ -301,9 +301,9 @@ def _task(
         held_out = judges or _drawn(source, config.validation, split, seed + 2**32, config.shape, kept, DATA[1])
     else:
         known = PROBLEMS.get(source.problem)
-        channels = source.setting.channels if known is None else known.channels
-        source = source.arranged(channels)
-        learn, held_out = (source, judges.arranged(channels)) if judges is not None else _parted(source)
+        arranged = known.checked if known is not None else (lambda data: data)
+        source = arranged(source)
+        learn, held_out = (source, arranged(judges)) if judges is not None else _parted(source)
         if held_out.problem != learn.problem:
             raise InvalidInputError(f"the held-out data are of problem '{held_out.problem}', not '{learn.problem}'")
     query = learn.at(-1).query

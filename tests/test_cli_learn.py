@@ -157,6 +157,21 @@ def test_channels_are_found_by_name(run: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "out.nc").exists()
 
 
+def test_unknown_and_missing_parameters(run: Path, tmp_path: Path) -> None:
+    data = hycop.problem("ad1d").sample(2, "id", seed=1)
+    params = dict(data.setting.params)
+    for name, content in (("zeta", {**params, "zeta": params["cx"]}), ("Dx", {"cx": params["cx"]})):
+        setting = hycop.Setting(data.setting.grid, data.setting.channels, content)
+        hycop.save(hycop.Dataset("ad1d", "id", data.states, data.times, setting), tmp_path / "odd.nc")
+        for words in (
+            ("predict", run, tmp_path / "odd.nc", tmp_path / "o.nc"),
+            ("evaluate", run, "--data", tmp_path / "odd.nc"),
+        ):
+            result = hycop_command(*words)
+            assert result.returncode == 2 and f"'{name}'" in result.stderr and result.stderr.count("\n") == 1
+        assert train(tmp_path / "run", "--data", tmp_path / "odd.nc").returncode == 2
+
+
 def test_inputs_are_never_overwritten(run: Path, tmp_path: Path) -> None:
     file = tmp_path / "train.nc"
     hycop.save(hycop.problem("ad1d").sample(2, "id", seed=1), file)

@@ -21,6 +21,7 @@ from hycop.data.pdebench import PDEBENCH, PDEBenchFile
 from hycop.errors import InvalidInputError
 from hycop.evaluation import CURVE, Row
 from hycop.files import provenance, write_json
+from hycop.problems import PROBLEMS
 from hycop.program import Program
 from hycop.training import Progress as Standing
 from hycop.training import Report
@@ -129,6 +130,10 @@ class Reading:
             frames = None if self.frames is None else [int(part) for part in self.frames.split(",")]
         except ValueError:
             raise InvalidInputError(f"--frames {self.frames}: whole numbers are needed, as 0,1") from None
+        chosen = PROBLEMS.get(problem or "")
+        known = tuple(file.params) if chosen is None else chosen.parameters
+        # a file's other numbers are no coefficients, but one given by hand is meant to be
+        file.params = {name: value for name, value in file.params.items() if name in known or name in named}
         return file.read(slice(0, self.samples), frames, shape_of(self.shape))
 
 

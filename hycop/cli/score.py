@@ -221,28 +221,14 @@ def evaluate_command(
     for each in splits:
         if data_file is not None:
             reading = Reading(samples, frames, shape, tuple(param or ()), boundary)
-            datasets = [reading.load(data_file, chosen.name).arranged(chosen.channels)]
+            datasets = [chosen.checked(reading.load(data_file, chosen.name))]
         else:
-            datasets = _datasets(
-                chosen,
-                each,
-                100 if samples is None else samples,
-                seed or 0,
-                3 if seeds is None else seeds,
-                shape=shape_of(shape),
-                times=numbers(times, "--times"),
-                boundary=boundary_of(boundary),
-            )
-        methods = list(asked)
-        if model is not None:
-            methods += [*_learned(model), *(_rivals(model, parts, datasets[0]) if compare else [])]
-        if scheme and "all" in scheme:
-            methods += portfolio(parts, datasets[0].setting)
-        if not methods:
-            methods = list(portfolio(parts, datasets[0].setting, copies=(1,)))
+            options = {"shape": shape_of(shape), "times": numbers(times, "--times"), "boundary": boundary_of(boundary)}
+            datasets = _datasets(chosen, each, samples or 100, seed or 0, seeds or 3, **options)
+        methods = [*asked, *_further_methods(model, compare, bool(scheme and "all" in scheme), parts, datasets[0])]
         with counting(len(methods) * len(datasets), f"methods on {each}") as advance:
             rows += evaluate(
-                methods,
+                methods or list(portfolio(parts, datasets[0].setting, copies=(1,))),
                 parts,
                 datasets,
                 metrics=metric or ("rel_l2", SPLITTING),
@@ -253,6 +239,16 @@ def evaluate_command(
             )
     print_rows(rows)
     report_json(json_file, {"rows": [row.to_json() for row in rows]})
+
+
+def _further_methods(
+    model: HyCOP | None, compare: bool, every_scheme: bool, parts: Dictionary, data: Dataset
+) -> list[Method]:
+    """The model and its opponents, and all schemes, as far as they were asked for."""
+    methods: list[Method] = []
+    if model is not None:
+        methods += [*_learned(model), *(_rivals(model, parts, data) if compare else [])]
+    return methods + list(portfolio(parts, data.setting) if every_scheme else [])
 
 
 @app.command(name="table")

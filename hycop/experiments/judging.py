@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from hycop.data import Dataset
 from hycop.evaluation import SPLITTING, Method, Named, Row, evaluate, merged
@@ -62,13 +63,13 @@ def judged(
     rows: list[Row] = []
     for split in splits:
         data = bench.data(name, split, seed, samples, times=times)
-        options = {"metrics": metrics, "refinement": inner.refinement, "border": chosen.border}
+        compare = partial(evaluate, metrics=metrics, refinement=inner.refinement, border=chosen.border)
         against = Named(CLASSICAL, rival(model, held_out, data.query))
-        found = evaluate([*methods, against], inner.dictionary, [data], label=label, **options)  # type: ignore[arg-type]
+        found = compare([*methods, against], inner.dictionary, [data], label=label)
         if UNSPLIT in chosen.dictionaries:
             whole: list[Method] = [Named(UNSPLIT, splitting("Lie"))]
             parts = chosen.dictionaries[UNSPLIT]
-            found += evaluate(whole, parts, [data], label=UNSPLIT, **options)[: len(metrics)]  # type: ignore[arg-type]
+            found += compare(whole, parts, [data], label=UNSPLIT)[: len(metrics)]
         known = None if paper is None else paper.get(split)
         rows += [
             replace(

@@ -105,6 +105,15 @@ class Problem:
     def parameters(self) -> tuple[str, ...]:
         return tuple(next(iter(self.splits.values())).params)
 
+    def checked(self, data: Dataset) -> Dataset:
+        """Somebody's data, if they have the coefficients and channels of this problem; channels in its order."""
+        known, given = set(self.parameters), set(data.setting.params)
+        for name in sorted(given - known):
+            raise UnknownNameError("parameter", name, known, f"(of problem {self.name})")
+        for name in sorted(known - given):
+            raise InvalidInputError(f"parameter '{name}' of problem {self.name} is missing from the data")
+        return data.arranged(self.channels)
+
     def split(self, name: str) -> Split:
         if name not in self.splits:
             raise UnknownNameError("split", name, self.splits, f"(of problem {self.name})")
