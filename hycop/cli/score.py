@@ -279,10 +279,12 @@ def table_command(
         checked_output(json_file)
     folder = output_folder(figures) if figures is not None else None
     with describing(name) as describe:
-        rows = chosen.build(Bench(chosen.samples if samples is None else samples, seeds, describe, preset, keep))
+        bench = Bench(chosen.samples if samples is None else samples, seeds, describe, preset, keep)
+        rows = chosen.build(bench)
+        drawn = {} if folder is None else chosen.figures(bench, rows)
     print_rows(rows)
     if folder is not None:
-        for stem, figure in chosen.figures(rows).items():
+        for stem, figure in drawn.items():
             with replacing(folder / f"{stem}.png") as temporary:
                 figure.savefig(temporary, dpi=120)
             err.print(f"wrote {folder / stem}.png")

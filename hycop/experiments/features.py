@@ -30,7 +30,7 @@ def build(bench: Bench) -> list[Row]:
     return assembled(bench, "features", PARTS)
 
 
-def figures(rows: Sequence[Row]) -> Mapping[str, Figure]:
+def figures(bench: Bench, rows: Sequence[Row]) -> Mapping[str, Figure]:
     return {}
 
 

@@ -72,7 +72,7 @@ def build(bench: Bench) -> list[Row]:
     return assembled(bench, "learner", PARTS)
 
 
-def figures(rows: Sequence[Row]) -> Mapping[str, Figure]:
+def figures(bench: Bench, rows: Sequence[Row]) -> Mapping[str, Figure]:
     curve = [row for row in rows if row.metric == CURVE]
     generations = np.array([int(row.variant.rpartition("=")[2]) for row in curve])
     losses, spread = np.array([row.value for row in curve]), np.array([row.std for row in curve])

@@ -30,7 +30,7 @@ def build(bench: Bench) -> list[Row]:
     return rows
 
 
-def figures(rows: Sequence[Row]) -> Mapping[str, Figure]:
+def figures(bench: Bench, rows: Sequence[Row]) -> Mapping[str, Figure]:
     out = {}
     for split in SPLITS:
         chosen = [row for row in rows if row.split == split and row.metric == "rel_l2" and row.work > 0]

@@ -1,4 +1,4 @@
-"""What a table is: rows from a computation, figures from the rows; and the bench that keeps what is finished."""
+"""What a table is: rows from a computation, figures of them; and the bench that keeps what is finished."""
 
 from __future__ import annotations
 
@@ -45,6 +45,7 @@ class Bench:
     preset: str = "quick"
     folder: Path | None = None
     _datasets: dict[str, Dataset] = field(default_factory=dict, repr=False, compare=False)
+    _models: dict[str, Learned] = field(default_factory=dict, repr=False, compare=False)
 
     def data(self, name: str, split: str, seed: int, samples: int | None = None, **options: Any) -> Dataset:
         """Queries of a problem with their truth."""
@@ -63,7 +64,21 @@ class Bench:
     def learned(self, name: str, seed: int, preset: str | None = None, **settings: Any) -> Learned:
         """A model of a problem, trained with the preset and the settings given."""
         config = configured(preset or self.preset, {**problem(name).suited(preset or self.preset), **settings})
-        folder = None if self.folder is None else self.folder / _key(name, "model", seed, config.model_dump())
+        key = _key(name, "model", seed, config.model_dump())
+        if key not in self._models:
+            folder = None if self.folder is None else self.folder / key
+            self._models[key] = self._trained(name, seed, preset or self.preset, settings, config, folder)
+        return self._models[key]
+
+    def _trained(
+        self,
+        name: str,
+        seed: int,
+        preset: str,
+        settings: Mapping[str, Any],
+        config: TrainingConfig,
+        folder: Path | None,
+    ) -> Learned:
         if folder is not None and (folder / "table.json").exists():
             known = json.loads((folder / "table.json").read_text(encoding="utf-8"))
             return Learned(HyCOP.load(folder), known["seconds"], known["history"])
@@ -74,7 +89,7 @@ class Bench:
         model = HyCOP(problem(name).named_dictionary(config.dictionary)).fit(
             train,
             held_out,
-            preset=preset or self.preset,
+            preset=preset,
             seed=seed,
             folder=folder,
             resume=folder is not None and folder.exists(),
@@ -127,4 +142,4 @@ class Table:
     title: str
     samples: int
     build: Build
-    figures: Callable[[Sequence[Row]], Mapping[str, Figure]]
+    figures: Callable[[Bench, Sequence[Row]], Mapping[str, Figure]]

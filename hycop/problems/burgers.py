@@ -115,6 +115,6 @@ PROBLEMS = (
         gain_features=(),
         reference=_reference,
         settings={"refinement": 2, "max_steps": 17},
-        quick={"samples": 96, "tries": 2, "iterations": 6},
+        presets={"quick": {"samples": 96, "tries": 2, "iterations": 6}},
     ),
 )

@@ -163,7 +163,7 @@ PROBLEMS = (
         gain_features=(),
         reference=_reference,
         settings={"shape": (32, 32), "metric": "nrmse", "max_steps": 17},
-        quick={"samples": 32, "tries": 1, "patterns": 1, "rounds": 2, "iterations": 5},
+        presets={"quick": {"samples": 32, "tries": 1, "patterns": 1, "rounds": 2, "iterations": 5}},
         border=_border,
         estimated=2,
     ),

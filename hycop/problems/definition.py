@@ -55,7 +55,7 @@ class Problem:
 
     ``features`` name what a policy sees of a query, ``gain_features`` what feeds its gains.
     ``reference(processes, boundary, shape)`` gives the trusted solver of the equation or a part of it. ``settings`` are
-    those of training that suit the problem, whatever the preset, ``quick`` those of the preset of that name. ``border``
+    those of training that suit the problem, whatever the preset, ``presets`` those of a preset by name. ``border``
     gives a state in the channels in which its errors are reported, if those are not the state's own. ``estimated``
     samples are solved twice for the error of the truth; with 0 it is not estimated.
     """
@@ -74,13 +74,13 @@ class Problem:
     gain_features: tuple[str, ...]
     reference: Callable[[frozenset[str], tuple[str, ...], tuple[int, ...]], Reference]
     settings: Mapping[str, object] = field(default_factory=dict)
-    quick: Mapping[str, object] = field(default_factory=dict)
+    presets: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     border: Border | None = None
     estimated: int = ESTIMATED
 
     def suited(self, preset: str) -> Mapping[str, object]:
         """Settings over those of a preset."""
-        return {**self.settings, **(self.quick if preset == "quick" else {})}
+        return {**self.settings, **self.presets.get(preset, {})}
 
     @property
     def refinement(self) -> int:

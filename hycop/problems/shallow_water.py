@@ -240,7 +240,7 @@ def _problem(name: str, axes: int, cells: int) -> Problem:
         gain_features=(),
         reference=_reference,
         settings=PLANE if axes == 2 else SETTINGS,
-        quick=QUICK[axes],
+        presets={"quick": QUICK[axes]},
     )
 
 
