@@ -8,6 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from statistics import median
 
+PAUSE = 0.02
+"""Seconds between calls: threads that still spin after the last one would take the cores from the next."""
+
 
 @dataclass(frozen=True)
 class Ratio:
@@ -30,6 +33,7 @@ def interleaved(calls: Mapping[str, Callable[[], object]], rounds: int) -> dict[
     seconds: dict[str, list[float]] = {name: [] for name in calls}
     for turn in range(rounds + 1):
         for name, call in calls.items():
+            time.sleep(PAUSE)
             start = time.perf_counter()
             call()
             elapsed = time.perf_counter() - start

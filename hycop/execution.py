@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from hycop.dictionary import Dictionary
-from hycop.errors import IncompatibleError, InvalidInputError, NonFiniteStateError
+from hycop.engine import NEVER, Engine, Plan, fits_cache, used_operators
+from hycop.errors import InvalidInputError, NonFiniteStateError
 from hycop.grid import Array, prolong, restrict
-from hycop.kernels.spectral import evolve
-from hycop.primitive import Primitive, is_reversible, transform_work
+from hycop.kernels.distance import squared_distances
 from hycop.program import EMPTY, Program, ProgramBatch
 from hycop.query import Query, Setting
 
 MEMORY = 512 * 2**20
 """Default cap in bytes on what ``run`` works on at a time; a larger batch is run in parts."""
-
-NEVER = np.iinfo(np.int64).max
 
 _COPIES = 6  # states alive at once while a primitive works: input, output, modes, multipliers and temporaries
 
@@ -41,120 +37,10 @@ class Trace:
     work: Array
 
 
-class _Plan(NamedTuple):
-    """Moves of every sample, neighbouring steps that run as one: ``kind[sample, k]`` indexes the engine's kinds (or is
-    EMPTY); durations are (sample, k, name); ``step`` is where a name first occurs in the program, if at all."""
-
-    kind: Array
-    durations: Array
-    step: Array
-
-    def take(self, samples: Array) -> _Plan:
-        return _Plan(self.kind[samples], self.durations[samples], self.step[samples])
-
-
-class _Engine:
-    """A dictionary tied to the setting of one batch, with the rates of its primitives at hand.
-
-    A kind of move is one operator, or all that share a transform: they commute, and one transform serves them all.
-    """
-
-    def __init__(self, names: Sequence[str], used: Sequence[int], dictionary: Dictionary, setting: Setting) -> None:
-        self.names = tuple(names)
-        self.setting = setting
-        self.primitives: dict[int, Primitive] = {op: dictionary[names[op]] for op in used}
-        symbols = {op: one.symbol(setting) for op, one in self.primitives.items() if hasattr(one, "symbol")}
-        groups: dict[object, list[int]] = {}
-        for op in used:
-            groups.setdefault(symbols[op].transforms if op in symbols else op, []).append(op)
-        self.kinds = tuple(tuple(ops) for ops in groups.values())
-        self.kind_of = np.full(len(self.names) + 1, EMPTY)  # the last stands for EMPTY itself
-        self.symbols: dict[int, tuple[tuple[str, ...], tuple[Array, ...]]] = {}
-        for kind, ops in enumerate(self.kinds):
-            self.kind_of[list(ops)] = kind
-            if ops[0] in symbols:
-                rates = zip(*(symbols[op].rates for op in ops), strict=True)
-                self.symbols[kind] = symbols[ops[0]].transforms, tuple(np.stack(axis, axis=1) for axis in rates)
-
-    @classmethod
-    def of(cls, programs: ProgramBatch, dictionary: Dictionary, setting: Setting) -> _Engine:
-        return cls(programs.names, _used(programs, dictionary, setting), dictionary, setting)
-
-    def take(self, samples: Array | slice) -> _Engine:
-        part = copy(self)
-        part.setting = self.setting.take(samples)
-        part.symbols = {
-            kind: (transforms, tuple(rate[samples] for rate in rates))
-            for kind, (transforms, rates) in self.symbols.items()
-        }
-        return part
-
-    def plan(self, programs: ProgramBatch) -> _Plan:
-        """Drops steps of no duration, and gathers neighbours of one kind into moves."""
-        batch, steps = programs.ops.shape
-        kind = np.full((batch, steps), EMPTY)
-        durations = np.zeros((batch, steps, len(self.names)))
-        step = np.full(durations.shape, NEVER)
-        moves, last = np.zeros(batch, dtype=np.int64), np.full(batch, EMPTY)
-        for k in range(steps):
-            rows = np.flatnonzero(programs.durations[:, k])
-            op = programs.ops[rows, k]
-            now = self.kind_of[op]
-            moves[rows] += now != last[rows]
-            last[rows] = now
-            move = moves[rows] - 1
-            kind[rows, move] = now
-            durations[rows, move, op] += programs.durations[rows, k]
-            step[rows, move, op] = np.minimum(step[rows, move, op], k)
-        longest = int(moves.max(initial=0))
-        return _Plan(kind[:, :longest], durations[:, :longest], step[:, :longest])
-
-    def advance(self, u: Array, kind: int, durations: Array, overwrite: bool = False) -> Array:
-        """One move of every sample; durations are (sample, name). With ``overwrite`` u may be changed and returned."""
-        ops = self.kinds[kind]
-        if kind in self.symbols:
-            return evolve(u, *self.symbols[kind], durations[:, list(ops)], overwrite=overwrite)
-        out = self.primitives[ops[0]].flow(u, durations[:, ops[0]], self.setting)
-        if np.shape(out) != u.shape:
-            raise IncompatibleError(
-                f"primitive '{self.names[ops[0]]}' returned shape {np.shape(out)} for a state of shape {u.shape}"
-            )
-        return out
-
-    def work(self, u: Array, kind: int, durations: Array, used: Array) -> Array:
-        """The work of the move: that of its only operator, or of one transform pair for several."""
-        ops = self.kinds[kind]
-        alone = used.sum(axis=1) == 1
-        if len(ops) == 1 or not alone.any():
-            one = self.primitives[ops[0]]
-            return one.work(u, durations[:, ops[0]], self.setting) if len(ops) == 1 else transform_work(self.setting)
-        total = transform_work(self.setting)
-        for op in ops:
-            mine = alone & used[:, op]
-            if mine.any():
-                total = np.where(mine, self.primitives[op].work(u, durations[:, op], self.setting), total)
-        return total
-
-
-def _used(programs: ProgramBatch, dictionary: Dictionary, setting: Setting) -> list[int]:
-    """The operators that occur, if their primitives can take these steps in this setting."""
-    used = [int(op) for op in np.unique(programs.ops) if op != EMPTY]
-    dictionary.check_boundaries(tuple(programs.names[op] for op in used), setting.grid)
-    for op in used:
-        backwards = (programs.ops == op) & (programs.durations < 0)
-        if backwards.any() and not is_reversible(dictionary[programs.names[op]]):
-            sample, step = np.argwhere(backwards)[0]
-            raise IncompatibleError(
-                f"step {step + 1} of sample {sample}: duration is {programs.durations[sample, step]:.4g}, "
-                f"but '{programs.names[op]}' cannot run backwards"
-            )
-    return used
-
-
 def simplify(programs: ProgramBatch, dictionary: Dictionary, setting: Setting) -> ProgramBatch:
     """The same programs as ``run`` executes them: no idle steps, equal neighbours merged, also across steps that
     share a transform and so commute (``run`` then takes such neighbours through one transform pair)."""
-    plan = _Engine.of(programs, dictionary, setting).plan(programs)
+    plan = Engine.of(programs, dictionary, setting).plan(programs)
     batch = len(programs)
     step = plan.step.reshape(batch, -1)
     order = np.argsort(step, axis=1, kind="stable")  # as they first occur, those that do not at the end
@@ -168,33 +54,57 @@ def simplify(programs: ProgramBatch, dictionary: Dictionary, setting: Setting) -
     return simplify(short, dictionary, setting) if (there & (durations == 0)).any() else short
 
 
-def _checked(programs: ProgramBatch | Program, dictionary: Dictionary, query: Query) -> ProgramBatch:
+def _checked(programs: ProgramBatch | Program, dictionary: Dictionary, query: Query, members: int = 1) -> ProgramBatch:
     if isinstance(programs, Program):
         programs = ProgramBatch.of([programs], dictionary.names).take(np.zeros(query.batch, dtype=np.int64))
-    if len(programs) != query.batch:
-        raise InvalidInputError(f"{len(programs)} programs for {query.batch} queries: one each is needed")
+    if len(programs) != members * query.batch:
+        needed = "one" if members == 1 else f"{members}"
+        raise InvalidInputError(f"{len(programs)} programs for {query.batch} queries: {needed} each is needed")
     return programs
 
 
 def _execute(
     programs: ProgramBatch, dictionary: Dictionary, query: Query, memory: int, metered: bool, strict: bool = True
 ) -> Outcome:
-    used = _used(programs, dictionary, query.setting)
-    states = np.empty_like(query.u0)
-    work = np.zeros(query.batch)
+    """Program i answers query i mod batch."""
+    in_cache, members = fits_cache(dictionary, query), len(programs) // max(1, query.batch)
+    if members > 1 and not in_cache:
+        query, members = query.take(np.tile(np.arange(query.batch), members)), 1
+    used = used_operators(programs, dictionary, query.setting)
+    states = np.empty((len(programs), *query.u0.shape[1:]), dtype=query.u0.dtype)
+    work = np.zeros(len(programs))
     # a symbol holds a complex rate per mode and axis, and its exponents and exponentials are as large
     per_sample = _COPIES * query.u0[:1].nbytes + 16 * sum(query.grid.shape) * (2 * len(used) + 3)
-    part = max(1, int(memory // per_sample))
+    part = max(1, int(memory // per_sample)) if members == 1 else query.batch
     for start in range(0, query.batch, part):
         chosen = slice(start, start + part)
-        engine = _Engine(programs.names, used, dictionary, query.setting.take(chosen))
-        u = _run_moves(engine, engine.plan(programs.take(chosen)), query.u0[chosen], work[chosen] if metered else None)
+        rows = chosen if members == 1 else slice(None)
+        engine = Engine(programs.names, used, dictionary, query.setting.take(chosen))
+        plan, cost = engine.plan(programs.take(rows)), work[rows] if metered else None
+        advance = _run_in_cache if in_cache else _run_moves
+        u = advance(engine, plan, query.u0[chosen], cost)
         if strict and not _all_finite(u):
             _raise_non_finite(programs, dictionary, query, start, u)
         if part >= query.batch and u.dtype == query.u0.dtype and not np.may_share_memory(u, query.u0):
             return Outcome(u, work)
-        states[chosen] = u
+        states[rows] = u
     return Outcome(states, work)
+
+
+def _run_in_cache(engine: Engine, plan: Plan, u: Array, work: Array | None) -> Array:
+    """Every program from its first move to the last, one after the other."""
+    if work is not None:
+        _add_exact_work(engine, plan, u, work)
+    return engine.in_cache(plan).run(u)
+
+
+def _add_exact_work(engine: Engine, plan: Plan, u: Array, work: Array) -> None:
+    for kind in range(len(engine.kinds)):
+        at = np.nonzero(plan.kind == kind)
+        # what an exact flow costs does not depend on the state, so any will do
+        some = np.broadcast_to(u[:1], (at[0].size, *u.shape[1:]))
+        cost = engine.of_setting(at[0] % len(u)).work(some, kind, plan.durations[at], plan.step[at] < NEVER)
+        work += np.bincount(at[0], cost, minlength=work.size)
 
 
 def _all_finite(u: Array) -> bool:
@@ -203,7 +113,7 @@ def _all_finite(u: Array) -> bool:
         return bool(np.isfinite(u.sum())) or bool(np.isfinite(u).all())
 
 
-def _run_moves(engine: _Engine, plan: _Plan, u: Array, work: Array | None) -> Array:
+def _run_moves(engine: Engine, plan: Plan, u: Array, work: Array | None) -> Array:
     """Takes samples through their moves side by side: in every round, those whose next one is of the kind that most
     of them wait for."""
     if (plan.kind == plan.kind[:1]).all():
@@ -240,7 +150,7 @@ def _run_moves(engine: _Engine, plan: _Plan, u: Array, work: Array | None) -> Ar
 
 
 def _advance(
-    engine: _Engine, plan: _Plan, u: Array, work: Array | None, kind: int, at: tuple[Any, Any], overwrite: bool
+    engine: Engine, plan: Plan, u: Array, work: Array | None, kind: int, at: tuple[Any, Any], overwrite: bool
 ) -> Array:
     durations = plan.durations[at]
     if work is not None:
@@ -260,7 +170,7 @@ def _raise_non_finite(programs: ProgramBatch, dictionary: Dictionary, query: Que
     """Finds the step at which the first lost sample left the finite numbers, by running it once more step by step."""
     lost = start + int(np.flatnonzero(~np.isfinite(u.reshape(u.shape[0], -1)).all(axis=1))[0])
     one = np.array([lost])
-    path = trace(programs.take(one), dictionary, query.take(one))
+    path = trace(programs.take(one), dictionary, query.take(one % query.batch))
     finite = np.isfinite(path.states[0].reshape(path.states.shape[1], -1)).all(axis=1)
     program = programs[lost]
     slot = int(np.flatnonzero(~finite)[0]) if not finite.all() else programs.ops.shape[1]
@@ -305,14 +215,18 @@ def measure(
     refinement: int = 1,
     memory: int = MEMORY,
     strict: bool = True,
+    members: int = 1,
 ) -> Outcome:
     """As ``run``, together with the work of each program: 1 is one update of one channel in one cell.
 
-    Unless ``strict``, a sample that leaves the finite numbers does not raise: its state says so.
+    Unless ``strict``, a sample that leaves the finite numbers does not raise: its state says so. A population has
+    several ``members`` with programs for all queries: program i is for query i mod batch.
     """
-    programs = _checked(programs, dictionary, query)
+    programs = _checked(programs, dictionary, query, members)
     if refinement == 1:
         return _execute(programs, dictionary, query, memory, metered=True, strict=strict)
+    if members > 1:
+        query = query.take(np.tile(np.arange(query.batch), members))
     states, work = np.empty_like(query.u0), np.empty(query.batch)
     part = max(1, int(memory // (_COPIES * query.u0[:1].nbytes * refinement**query.grid.axes)))
     for start in range(0, query.batch, part):
@@ -323,10 +237,25 @@ def measure(
     return Outcome(states, work)
 
 
+def distances(
+    programs: ProgramBatch, dictionary: Dictionary, query: Query, truth: Array, *, refinement: int, members: int
+) -> tuple[Array, Array]:
+    """Of a population's states the squared distances Σ (u − truth)² over channels and cells, and the work, (members,
+    batch) each: where whole programs run in cache, no state ever leaves it."""
+    shape = (members, query.batch)
+    if refinement == 1 and fits_cache(dictionary, query):
+        engine = Engine.of(_checked(programs, dictionary, query, members), dictionary, query.setting)
+        plan, work = engine.plan(programs), np.zeros(len(programs))
+        _add_exact_work(engine, plan, query.u0, work)
+        return engine.in_cache(plan).squared_distances(query.u0, truth).reshape(shape), work.reshape(shape)
+    done = measure(programs, dictionary, query, refinement=refinement, strict=False, members=members)
+    return squared_distances(done.states, truth).reshape(shape), done.work.reshape(shape)
+
+
 def trace(programs: ProgramBatch | Program, dictionary: Dictionary, query: Query) -> Trace:
     """Runs the steps one by one as they stand, nothing merged, and keeps every state and the work of every step."""
     programs = _checked(programs, dictionary, query)
-    engine = _Engine.of(programs, dictionary, query.setting)
+    engine = Engine.of(programs, dictionary, query.setting)
     steps = programs.ops.shape[1]
     states = np.empty((query.batch, steps + 1, *query.u0.shape[1:]), dtype=query.u0.dtype)
     work = np.zeros((query.batch, steps))

@@ -64,16 +64,6 @@ def rel_l2(prediction: Array, truth: Array, setting: Setting) -> Array:
 
 
 @_quiet
-def rel_l2_of_each(predictions: Array, truth: Array) -> Array:
-    """``rel_l2`` of several predictions (member, batch, channel, *grid) of one truth, (member, batch); the value of a
-    member does not depend on the others."""
-    difference = (predictions - truth).reshape(*predictions.shape[:2], -1)
-    flat = truth.reshape(truth.shape[0], -1).astype(np.float64)
-    error, scale = np.einsum("mbn,mbn->mb", difference, difference), np.einsum("bn,bn->b", flat, flat)
-    return _ratio(np.sqrt(error), np.sqrt(scale))
-
-
-@_quiet
 def rel_l2_per_channel(prediction: Array, truth: Array, setting: Setting) -> Array:
     """‖e_c‖₂ / ‖truth_c‖₂ over the cells of each channel c, (batch, channel); a zero truth as in ``rel_l2``."""
     prediction, truth = _checked(prediction, truth, setting)

@@ -31,6 +31,8 @@ class Primitive(Protocol):
     - ``boundaries``: the boundaries it can handle; all of them
     - ``reversible``: whether it takes negative durations; False
     - ``symbol(setting)``: its rate in a transform space; ``run`` then fuses neighbours with the same transforms
+    - ``growth(setting)``: its rate r (batch,), if it solves u' = r u (1 − u) exactly; ``run`` then keeps small periodic
+      boxes in cache through whole programs of such primitives and those with a symbol
     - ``example(seed)``: a state and a setting on which ``hycop check`` may try it
     """
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hycop.dictionary import Dictionary
 from hycop.errors import IncompatibleError, InvalidInputError, NonFiniteStateError, UnknownNameError
-from hycop.execution import measure, run, simplify, trace
+from hycop.execution import distances, measure, run, simplify, trace
 from hycop.grid import Array, Grid
 from hycop.primitive import EXACT, transform_work
 from hycop.primitives import ExactLogistic, MusclAdvection, SpectralAdvection, SpectralDiffusion
@@ -374,3 +374,51 @@ class TestForeignPrimitives:
         programs = ProgramBatch(dictionary.names, np.array([[1, EMPTY, 0]]), np.array([[0.1, 0.0, 0.2]]))
         with pytest.raises(NonFiniteStateError, match=r"at step 2 of 2 \(amplifier 0.2\)"):
             run(programs, dictionary, query)
+
+
+class TestPopulation:
+    """Several programs for every query; those of exact flows on small boxes run in cache from first step to last."""
+
+    @properties
+    @given(st.lists(programs_of(EXACT_FLOWS), min_size=6, max_size=6), st.sampled_from([(6, 5), (8,), (7, 4)]))
+    def test_each_is_what_it_would_be_step_by_step(self, programs: list[Program], shape: tuple[int, ...]) -> None:
+        query = on_shape(query_of(3), shape)
+        batch = batch_of(*programs, names=EXACT_FLOWS.names)
+        together = measure(batch, EXACT_FLOWS, query, members=2)
+        tiled = query.take(np.tile(np.arange(3), 2))
+        steps = trace(batch, EXACT_FLOWS, tiled)
+        np.testing.assert_allclose(together.states, steps.states[:, -1], rtol=0, atol=1e-12)
+        alone = [measure(batch.take(np.array([i])), EXACT_FLOWS, query.take(np.array([i % 3]))) for i in range(6)]
+        np.testing.assert_array_equal(together.states, np.concatenate([one.states for one in alone]))
+        np.testing.assert_array_equal(together.work, np.concatenate([one.work for one in alone]))
+
+    @pytest.mark.parametrize("refinement", [1, 2])
+    @pytest.mark.parametrize("dictionary", [EXACT_FLOWS, DICTIONARY], ids=["in cache", "side by side"])
+    def test_distances_are_those_of_the_states(self, dictionary: Dictionary, refinement: int) -> None:
+        query = query_of(3)
+        truth = np.random.default_rng(1).random(query.u0.shape)
+        programs = batch_of(
+            *(Program.of(("diffusion", 0.1 * i), ("reaction", 0.2)) for i in range(6)), names=dictionary.names
+        )
+        squares, work = distances(programs, dictionary, query, truth, refinement=refinement, members=2)
+        done = measure(programs, dictionary, query, refinement=refinement, members=2)
+        expected = ((done.states.reshape(2, *truth.shape) - truth) ** 2).sum(axis=(2, 3, 4))
+        np.testing.assert_allclose(squares, expected, rtol=1e-13)
+        np.testing.assert_array_equal(work, done.work.reshape(2, 3))
+
+    def test_a_lost_sample_is_named_with_its_program(self) -> None:
+        query = query_of(2)
+        query.u0[1] = -0.5
+        good, bad = Program.of(("reaction", 0.1)), Program.of(("diffusion", 0.01), ("reaction", 50.0))
+        with pytest.raises(NonFiniteStateError, match=r"sample 3: .* at step 2 of 2"):
+            measure(batch_of(good, good, good, bad), EXACT_FLOWS, query, members=2)
+        with pytest.raises(InvalidInputError, match="3 programs for 2 queries: 2 each is needed"):
+            measure(batch_of(good, good, bad), EXACT_FLOWS, query, members=2)
+
+
+def on_shape(query: Query, shape: tuple[int, ...]) -> Query:
+    """A query of the same coefficients on another box."""
+    axes = len(shape)
+    grid = Grid(shape, query.grid.lengths[:, :axes], ("periodic",) * axes)
+    u0 = np.random.default_rng(2).uniform(0.1, 0.9, (query.batch, 1, *shape))
+    return Query(u0, Setting(grid, query.setting.channels, query.setting.params), query.time)

@@ -12,6 +12,7 @@ from hycop.dictionary import Dictionary
 from hycop.errors import IncompatibleError
 from hycop.execution import run
 from hycop.grid import BOUNDARIES, Array
+from hycop.kernels.reaction import logistic
 from hycop.primitive import EXACT, boundaries_of, conserved_channels, flow_of, is_reversible
 from hycop.program import Program
 from hycop.query import Query, Setting
@@ -189,6 +190,15 @@ def symbol(case: Case) -> Verdict:
     return _at_most(float(np.max(differences)), SYMBOL, "relative difference between flow and symbol")
 
 
+def growth(case: Case) -> Verdict:
+    rate = getattr(case.primitive, "growth", None)
+    if rate is None:
+        return True, "not offered"
+    exact = logistic(case.u, rate(case.setting) * case.duration)
+    difference = case.distance(exact, case.flow(case.u, case.duration, case.setting))
+    return _at_most(float(np.max(difference)), SYMBOL, "relative difference between flow and logistic growth")
+
+
 def order(case: Case) -> Verdict:
     """Refines space and time together, by 3: the declared order must appear, neither more nor less.
 
@@ -234,6 +244,7 @@ CHECKS: tuple[tuple[str, Callable[[Case], Verdict]], ...] = tuple(
         conservation,
         reversible,
         symbol,
+        growth,
         order,
     )
 )

@@ -1,5 +1,9 @@
 """Small periodic boxes: a process that is diagonal in Fourier space is a convolution along each axis, and there two
-products with small circulant matrices cost less than two transforms."""
+products with small circulant matrices cost less than two transforms.
+
+A circulant of even size n falls into two matrices of half the size: sums x[j] + x[j + n/2] see the even modes alone,
+differences the odd ones. That halves the multiplications.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +26,9 @@ twice as many on it may use several, and beyond that transforms are faster anywa
 BLOCK = 16
 """Samples per task."""
 
+FADED = -40.0
+"""Exponent of a mode that has faded to less than rounding of the state adds in any case."""
+
 
 def convolves(shape: tuple[int, ...], transforms: tuple[str, ...]) -> bool:
     """Whether a state (batch, channel, *grid) is small enough, in one or two periodic axes."""
@@ -32,19 +39,32 @@ def convolves(shape: tuple[int, ...], transforms: tuple[str, ...]) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _waves(n: int) -> tuple[Array, Array]:
-    """(2 −δ)/n·cos and sin of 2πkd/n for modes k = 0 … n/2, (mode, distance): half of an inverse transform."""
+def waves(n: int) -> tuple[Array, Array]:
+    """(2 − δ)/n·cos and sin of 2πkd/n for modes k = 0 … n/2, (mode, distance): half of an inverse transform."""
     modes = np.arange(n // 2 + 1)[:, None]
     angle = 2.0 * np.pi * (modes * np.arange(n) % n) / n
     weight = np.where((modes == 0) | (2 * modes == n), 1.0, 2.0) / n
     return weight * np.cos(angle), weight * np.sin(angle)
 
 
+def reversed_waves(n: int) -> tuple[Array, Array]:
+    """``waves`` the other way round: a matrix of the rows multiplies from the left."""
+    cosines, sines = waves(n)
+    return cosines, -sines
+
+
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _circulant(rates: Array, durations: Array, cosines: Array, sines: Array, kernel: Array, matrix: Array) -> None:
-    """matrix[i, j] = kernel[j − i] for the kernel of exp(Σ_op durations[op]·rates[op, mode])."""
-    n = matrix.shape[0]
-    kernel[:n] = 0.0
+def parts_of(n: int) -> int:
+    """Into how many matrices a circulant of size n falls."""
+    return 1 if n % 2 else 2
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def circulants(rates: Array, durations: Array, cosines: Array, sines: Array, kernel: Array, matrices: Array) -> None:
+    """The matrices (part, n/parts, n/parts) of exp(Σ_op durations[op]·rates[op, mode]); kernel[part, n/parts + d] is
+    what a value adds to the one d cells on."""
+    parts, half = matrices.shape[0], matrices.shape[1]
+    kernel[:] = 0.0
     total = 0.0
     for k in range(cosines.shape[0]):
         decay, turn = 0.0, 0.0
@@ -52,19 +72,81 @@ def _circulant(rates: Array, durations: Array, cosines: Array, sines: Array, ker
             if durations[op] != 0.0:  # a rate may be infinite
                 decay += rates[op, k].real * durations[op]
                 turn += rates[op, k].imag * durations[op]
+        if decay < FADED:
+            continue
         size = math.exp(decay)
         a, b = size * math.cos(turn), size * math.sin(turn)
         if k == 0:
-            total = a
-        for d in range(n):
-            kernel[d] += a * cosines[k, d] - b * sines[k, d]
-    for d in range(n):
-        total -= kernel[d]
-    kernel[0] += total  # what rounding took from the sum, so that nothing is lost over many steps
-    kernel[n:] = kernel[:n]
-    for i in range(n):
-        for j in range(n):
-            matrix[i, j] = kernel[n - i + j]
+            total = a / parts
+        part = k % parts
+        for d in range(half):
+            kernel[part, half + d] += a * cosines[k, d] - b * sines[k, d]
+    # what rounding took from the sum goes to the smallest value, which takes it best, so that many steps lose nothing
+    least = half
+    for d in range(half):
+        total -= kernel[0, half + d]
+        if abs(kernel[0, half + d]) < abs(kernel[0, least]):
+            least = half + d
+    kernel[0, least] += total
+    for part in range(parts):
+        sign = -1.0 if part else 1.0  # odd modes change theirs over half the box
+        for d in range(half):
+            kernel[part, d] = sign * kernel[part, half + d]
+        for i in range(half):
+            for j in range(half):
+                matrices[part, i, j] = kernel[part, half - i + j]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def butterfly(blocks: Array) -> None:
+    """Sums and differences of blocks (part, value), of one axis or of two, of which the first is the slower part."""
+    if blocks.shape[0] == 4:
+        for i in range(blocks.shape[1]):
+            a, b, c, d = blocks[0, i], blocks[1, i], blocks[2, i], blocks[3, i]
+            s, t, v, w = a + b, a - b, c + d, c - d
+            blocks[0, i], blocks[1, i], blocks[2, i], blocks[3, i] = s + v, t + w, s - v, t - w
+    elif blocks.shape[0] == 2:
+        for i in range(blocks.shape[1]):
+            a, b = blocks[0, i], blocks[1, i]
+            blocks[0, i], blocks[1, i] = a + b, a - b
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def multiply(blocks: Array, left: Array, right: Array, scratch: Array) -> None:
+    """blocks[j, i] ← left[i]·blocks[j, i]·right[j] between two butterflies: the convolution of a state whose parts are
+    the blocks (column part, row part, row, column). Without matrices on the left, along the last axis alone."""
+    q, p, n, m = blocks.shape
+    flat, tall, tall_scratch = blocks.reshape(q * p, n * m), blocks.reshape(q, p * n, m), scratch.reshape(p * n, m)
+    butterfly(flat)
+    for j in range(q):
+        if left.shape[0]:
+            for i in range(p):
+                np.dot(left[i], blocks[j, i], scratch[i])
+        else:
+            scratch[:] = blocks[j]
+        np.dot(tall_scratch, right[j], tall[j])
+    butterfly(flat)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def into_blocks(u: Array, blocks: Array) -> None:
+    """A state (row, column) as its parts (column part, row part, row, column)."""
+    q, p, n, m = blocks.shape
+    for j in range(q):
+        for i in range(p):
+            for row in range(n):
+                for column in range(m):
+                    blocks[j, i, row, column] = u[i * n + row, j * m + column]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def from_blocks(blocks: Array, u: Array) -> None:
+    q, p, n, m = blocks.shape
+    for j in range(q):
+        for i in range(p):
+            for row in range(n):
+                for column in range(m):
+                    u[i * n + row, j * m + column] = blocks[j, i, row, column]
 
 
 @numba.njit(parallel=True, cache=True, error_model="numpy")
@@ -73,49 +155,56 @@ def _convolve(
     out: Array,
     durations: Array,
     rates: Array,
-    waves: tuple[Array, Array],
+    columns: tuple[Array, Array],
     first_rates: Array,
-    first_waves: tuple[Array, Array],
+    rows: tuple[Array, Array],
 ) -> None:
     """Along the last axis of u (sample, channel, row, column), and first along its rows if they have rates."""
     samples, channels, n, m = u.shape
+    both = first_rates.shape[0] > 0
+    p, q = parts_of(n) if both else 1, parts_of(m)
     for task in numba.prange((samples + BLOCK - 1) // BLOCK):
-        rows, columns = np.empty((n, n), u.dtype), np.empty((m, m), u.dtype)
-        kernel, half = np.empty(2 * max(n, m)), np.empty((n, m), u.dtype)
+        left, right = np.empty((p if both else 0, n // p, n // p), u.dtype), np.empty((q, m // q, m // q), u.dtype)
+        down, across = np.empty((p, 2 * n // p)), np.empty((q, 2 * m // q))
+        blocks, scratch = np.empty((q, p, n // p, m // q), u.dtype), np.empty((p, n // p, m // q), u.dtype)
         for sample in range(task * BLOCK, min(samples, (task + 1) * BLOCK)):
-            _circulant(rates[sample], durations[sample], waves[0], waves[1], kernel[: 2 * m], columns)
-            if first_rates.shape[0]:
-                _circulant(
-                    first_rates[sample], durations[sample], first_waves[0], first_waves[1], kernel[: 2 * n], rows
-                )
+            circulants(rates[sample], durations[sample], columns[0], columns[1], across, right)
+            if both:
+                circulants(first_rates[sample], durations[sample], rows[0], rows[1], down, left)
             for channel in range(channels):
-                if first_rates.shape[0]:
-                    np.dot(rows, u[sample, channel], half)
-                    np.dot(half, columns, out[sample, channel])
-                else:
-                    np.dot(u[sample, channel], columns, out[sample, channel])
+                into_blocks(u[sample, channel], blocks)
+                multiply(blocks, left, right, scratch)
+                from_blocks(blocks, out[sample, channel])
+
+
+def as_matrices(u: Array, axes: int) -> Array:
+    """States (batch, channel, row, column); with one axis the channels are the rows of a single matrix."""
+    shape = (u.shape[0], 1, *u.shape[1:]) if axes == 1 else u.shape
+    return np.ascontiguousarray(u).reshape(shape)
+
+
+def of_axes(rates: tuple[Array, ...]) -> tuple[Array, Array]:
+    """Rates of the last axis and of the one before it, none if there is only one."""
+    *first, last = (np.ascontiguousarray(rate, dtype=np.complex128) for rate in rates)
+    return last, first[0] if first else np.empty((0, 1, 1), dtype=np.complex128)
 
 
 def convolve(u: Array, rates: tuple[Array, ...], durations: Array, *, overwrite: bool = False) -> Array:
     """exp(Σ_op durations[sample, op]·rates[axis][sample, op, mode]) along every axis of u (batch, channel, *grid)."""
     if overwrite and not u.flags.c_contiguous:
         raise ValueError("only a contiguous state can be overwritten")
-    # one axis: the channels are the rows of a single matrix
-    shape = (u.shape[0], 1, *u.shape[1:]) if len(rates) == 1 else u.shape
-    states = np.ascontiguousarray(u).reshape(shape)
-    # two axes go through a matrix in between, so the result may take the place of the state
-    out = states if overwrite and len(rates) == 2 else np.empty_like(states)
-    cosines, sines = _waves(shape[2])
-    *first, last = (np.ascontiguousarray(rate, dtype=np.complex128) for rate in rates)
-    none = np.empty((0, 1, 1), dtype=np.complex128)
+    states = as_matrices(u, len(rates))
+    out = states if overwrite else np.empty_like(states)
+    last, first = of_axes(rates)
+    rows, columns = states.shape[2:]
     with sharing(16 * u.size):
         _convolve(
             states,
             out,
             np.ascontiguousarray(durations, dtype=np.float64),
             last,
-            _waves(shape[3]),
-            first[0] if first else none,
-            (cosines, -sines),  # the other way round, as the matrix of the rows multiplies from the left
+            waves(columns),
+            first,
+            reversed_waves(rows),
         )
     return u if out is states else out.reshape(u.shape)

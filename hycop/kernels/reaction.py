@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numba
@@ -16,32 +17,39 @@ BLOCK = 1024
 """Values per task: small enough to share one large sample among threads, large enough to hide the sharing."""
 
 
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def grow(u: Array, a: float) -> None:
+    """u ← u·e^a / (u·e^a + 1 − u), every value in place, with both terms divided by the larger exponential, so that no
+    large a overflows or cancels; 0 and 1 stay."""
+    zero, one, nan = u.dtype.type(0.0), u.dtype.type(1.0), u.dtype.type(np.nan)
+    small = u.dtype.type(math.exp(-abs(a)))
+    up, down = (small, one) if a < 0 else (one, small)
+    for i in range(u.size):
+        value = u[i]
+        top = value * up
+        bottom = top + (one - value) * down
+        # a bottom below zero: a pole was passed on the way, and the exact solution has gone to infinity
+        moved = top / bottom if bottom > zero else nan
+        u[i] = value if value in (zero, one) else moved
+
+
 @numba.njit(parallel=True, cache=True, error_model="numpy")
-def _logistic(u: Array, out: Array, grow: Array, fade: Array) -> None:
+def _logistic(u: Array, out: Array, a: Array) -> None:
     samples, size = u.shape
     blocks = (size + BLOCK - 1) // BLOCK
-    zero, one, nan = u.dtype.type(0.0), u.dtype.type(1.0), u.dtype.type(np.nan)
     for task in numba.prange(samples * blocks):
         sample, start = task // blocks, task % blocks * BLOCK
-        p, q = grow[sample], fade[sample]
-        for i in range(start, min(start + BLOCK, size)):
-            value = u[sample, i]
-            top = value * p
-            bottom = top + (one - value) * q
-            # a bottom below zero: a pole was passed on the way, and the exact solution has gone to infinity
-            moved = top / bottom if bottom > zero else nan
-            out[sample, i] = value if value in (zero, one) else moved
+        stop = min(start + BLOCK, size)
+        out[sample, start:stop] = u[sample, start:stop]
+        grow(out[sample, start:stop], a[sample])
 
 
 def logistic(u: Array, a: Array) -> Array:
-    """u·e^a / (u·e^a + 1 − u): the exact flow, with both terms divided by the larger exponential, so that no large a
-    overflows or cancels; 0 and 1 stay."""
+    """The exact flow."""
     flat = np.ascontiguousarray(u).reshape(u.shape[0], -1)
     out = np.empty_like(flat)
-    small = np.exp(-np.abs(a))
-    grow, fade = np.where(a < 0, small, 1.0), np.where(a < 0, 1.0, small)
     with sharing(u.size):
-        _logistic(flat, out, grow.astype(u.dtype), fade.astype(u.dtype))
+        _logistic(flat, out, np.asarray(a, dtype=np.float64))
     return out.reshape(u.shape)
 
 

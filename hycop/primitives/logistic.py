@@ -27,8 +27,11 @@ class ExactLogistic:
     order: ClassVar[float] = EXACT
     reversible: ClassVar[bool] = True
 
+    def growth(self, setting: Setting) -> Array:
+        return setting.param("r")
+
     def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
-        return logistic(u, setting.param("r") * checked_duration(duration, setting, self.reversible))
+        return logistic(u, self.growth(setting) * checked_duration(duration, setting, self.reversible))
 
     def work(self, u: Array, duration: Array, setting: Setting) -> Array:
         return update_work(setting, 1.0)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from hycop.dictionary import Dictionary
 from hycop.evolution import LevenbergMarquardt, LMState, Optimizer, State, normal_equations
-from hycop.execution import measure
+from hycop.execution import distances, measure
 from hycop.grid import Array
-from hycop.metrics import rel_l2, rel_l2_of_each, rel_l2_per_channel
+from hycop.metrics import rel_l2, rel_l2_per_channel
 from hycop.policy import Inputs, Policy
+from hycop.program import ProgramBatch
 from hycop.query import Query
 
 ROWS = 2048
@@ -52,26 +55,34 @@ class Objective:
         inputs = self.inputs
         return replace(self, inputs=Inputs(inputs.features[:, :0], inputs.gains, inputs.time))
 
+    def _populations(self, thetas: Array) -> Iterator[tuple[int, ProgramBatch]]:
+        """How many members, and their programs: so many at a time."""
+        together = max(1, ROWS // self.query.batch)
+        for first in range(0, thetas.shape[0], together):
+            some = thetas[first : first + together]
+            yield len(some), self.policy.programs(some, self.inputs).repeated(self.repeats)
+
     def outcomes(self, thetas: Array) -> tuple[Array, Array]:
         """States (members, batch, channel, *grid) and work (members, batch) of every member."""
-        members, batch = thetas.shape[0], self.query.batch
-        together = max(1, ROWS // batch)
-        parts = []
-        for first in range(0, members, together):
-            some = thetas[first : first + together]
-            programs = self.policy.programs(some, self.inputs).repeated(self.repeats)
-            query = self.query.take(np.tile(np.arange(batch), some.shape[0]))
-            parts.append(measure(programs, self.dictionary, query, refinement=self.refinement, strict=False))
+        ran = partial(measure, dictionary=self.dictionary, query=self.query, refinement=self.refinement, strict=False)
+        parts = [ran(programs, members=members) for members, programs in self._populations(thetas)]
         states, work = parts[0] if len(parts) == 1 else (np.concatenate(both) for both in zip(*parts, strict=True))
-        return states.astype(np.float64, copy=False).reshape(members, *self.truth.shape), work.reshape(members, batch)
+        shape = (thetas.shape[0], *self.truth.shape)
+        return states.astype(np.float64, copy=False).reshape(shape), work.reshape(shape[:2])
 
     def losses(self, thetas: Array) -> Array:
         """Losses (members, batch)."""
-        states, work = self.outcomes(thetas)
         if self.metric == "nrmse":
+            states, work = self.outcomes(thetas)
             errors = np.stack([self.errors(state).mean(axis=1) for state in states])
         else:
-            errors = rel_l2_of_each(states, self.truth)
+            far = partial(distances, dictionary=self.dictionary, query=self.query, truth=self.truth)
+            parts = [
+                far(programs, refinement=self.refinement, members=members)
+                for members, programs in self._populations(thetas)
+            ]
+            squares, work = (np.concatenate(both) for both in zip(*parts, strict=True))
+            errors = np.sqrt(squares / self.squared_sizes()[:, 0])
         return errors + self.work_weight * work / self.unit_work
 
     def errors(self, states: Array) -> Array:

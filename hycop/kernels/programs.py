@@ -1,0 +1,128 @@
+"""Whole programs in one loop: where every step is a convolution or a growth in place, a sample stays in the cache of
+its thread from the first step to the last."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from hycop.kernels.convolution import (
+    as_matrices,
+    circulants,
+    from_blocks,
+    into_blocks,
+    multiply,
+    of_axes,
+    parts_of,
+    reversed_waves,
+    waves,
+)
+from hycop.kernels.distance import squared_distance
+from hycop.kernels.reaction import grow
+from hycop.kernels.threads import sharing
+
+Array = npt.NDArray[Any]
+
+END, CONVOLUTION = -1, -2
+"""Moves that are not the growth of an operator: the program is over; all operators with a duration in Fourier space."""
+
+BLOCK = 16
+"""Programs per task."""
+
+
+@numba.njit(parallel=True, cache=True, error_model="numpy")
+def _run(
+    u0: Array,
+    truth: Array,
+    out: Array,
+    squares: Array,
+    moves: Array,
+    durations: Array,
+    growth: Array,
+    rates: Array,
+    columns: tuple[Array, Array],
+    first_rates: Array,
+    rows: tuple[Array, Array],
+) -> None:
+    """Program i takes state i mod batch of u0 (batch, channel, row, column) to out[i], or if there is a truth to the
+    squared distance from it."""
+    batch, channels, n, m = u0.shape
+    programs, both = moves.shape[0], first_rates.shape[0] > 0
+    p, q = parts_of(n) if both else 1, parts_of(m)
+    for task in numba.prange((programs + BLOCK - 1) // BLOCK):
+        left, right = np.empty((p if both else 0, n // p, n // p), u0.dtype), np.empty((q, m // q, m // q), u0.dtype)
+        down, across = np.empty((p, 2 * n // p)), np.empty((q, 2 * m // q))
+        state, scratch = np.empty((channels, q, p, n // p, m // q), u0.dtype), np.empty((p, n // p, m // q), u0.dtype)
+        final = np.empty((n, m))
+        for program in range(task * BLOCK, min(programs, (task + 1) * BLOCK)):
+            sample = program % batch
+            for channel in range(channels):
+                into_blocks(u0[sample, channel], state[channel])
+            for k in range(moves.shape[1]):
+                move, lasting = moves[program, k], durations[program, k]
+                if move == END:
+                    break
+                if move == CONVOLUTION:
+                    circulants(rates[sample], lasting, columns[0], columns[1], across, right)
+                    if both:
+                        circulants(first_rates[sample], lasting, rows[0], rows[1], down, left)
+                    for channel in range(channels):
+                        multiply(state[channel], left, right, scratch)
+                else:
+                    grow(state.reshape(state.size), growth[move, sample] * lasting[move])
+            for channel in range(channels):
+                if truth.shape[0]:
+                    from_blocks(state[channel], final)
+                    squares[program] += squared_distance(final.reshape(n * m), truth[sample, channel].reshape(n * m))
+                else:
+                    from_blocks(state[channel], out[program, channel])
+
+
+@dataclass(frozen=True)
+class Moves:
+    """Programs for the states of a batch, several for each: program i is for state i mod batch.
+
+    ``ops`` (program, move) are operators that grow, ``CONVOLUTION`` or ``END``; durations are (program, move, op).
+    growth[op, sample] are rates of growth and rates[axis][sample, op, mode] those in Fourier space, whatever they are
+    for an operator that does the other.
+    """
+
+    ops: Array
+    durations: Array
+    growth: Array
+    rates: tuple[Array, ...]
+
+    def run(self, u0: Array) -> Array:
+        """The states (program, channel, *grid) at the end."""
+        states = as_matrices(u0, len(self.rates))
+        out = np.empty((self.ops.shape[0], *states.shape[1:]), dtype=u0.dtype)
+        self._run(states, np.empty((0, 1, 1, 1)), out, np.empty(0))
+        return out.reshape(-1, *u0.shape[1:])
+
+    def squared_distances(self, u0: Array, truth: Array) -> Array:
+        """Σ (u − truth)² over channels and cells, of the states at the end, (program,)."""
+        squares = np.zeros(self.ops.shape[0])
+        states, against = (as_matrices(u, len(self.rates)) for u in (u0, truth))
+        self._run(states, against.astype(np.float64, copy=False), np.empty((0, 1, 1, 1), dtype=u0.dtype), squares)
+        return squares
+
+    def _run(self, states: Array, truth: Array, out: Array, squares: Array) -> None:
+        last, first = of_axes(self.rates)
+        with sharing(16.0 * self.ops.size * states[:1].size):
+            _run(
+                states,
+                truth,
+                out,
+                squares,
+                np.ascontiguousarray(self.ops),
+                np.ascontiguousarray(self.durations, dtype=np.float64),
+                self.growth,
+                last,
+                waves(states.shape[3]),
+                first,
+                reversed_waves(states.shape[2]),
+            )
