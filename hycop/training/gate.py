@@ -25,6 +25,9 @@ MARGIN = 1e-3
 FEW = 32
 """Queries on which the work of every scheme is measured, and its error estimated."""
 
+COPIES = (1, 2, 3, 4, 6, 8)
+"""How often each scheme is repeated."""
+
 FINALISTS = 8
 """Schemes that are compared on all queries."""
 
@@ -56,17 +59,18 @@ def best_classical(
     work: Array,
     refinement: int = 1,
     error: str = "rel_l2",
-    copies: tuple[int, ...] = (1, 2, 3, 4, 6, 8),
+    repeats: int = 1,
 ) -> Scheme:
     """The scheme with the least mean error on ``query`` among those that are affordable; if none is, the cheapest.
 
     Affordable is what takes, on the first queries ``asked``, at most 1.02 times the ``work`` of a policy on them.
+    The opponents of a program that is repeated are offered as often, too.
     """
     few = asked.take(slice(0, FEW))
     most = EQUAL_WORK * float(work[:FEW].mean())
     costs = {
         scheme: float(_measured(scheme, dictionary, few, refinement).work.mean())
-        for scheme in portfolio(dictionary, query.setting, copies)
+        for scheme in portfolio(dictionary, query.setting, sorted({*COPIES, *(repeats * copies for copies in COPIES)}))
     }
     rivals = [scheme for scheme, cost in costs.items() if cost <= most]
     if not rivals:
