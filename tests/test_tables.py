@@ -31,7 +31,7 @@ def bench(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Bench:
         known = PROBLEMS[name]
         shape = (16,) if len(known.shape) == 1 else (8, 8)
         small = replace(known, shape=shape, settings=SMALLEST, presets={}, estimated=0)
-        monkeypatch.setitem(PROBLEMS, name, small)  # type: ignore[arg-type]
+        monkeypatch.setitem(PROBLEMS, name, small)
 
     def held_out(self: Bench, name: str, seed: int, config: TrainingConfig) -> Dataset:
         return self.data(name, "trajectory" if config.horizon == "trajectory" else "train", seed + 1, 8)
