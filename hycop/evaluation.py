@@ -44,6 +44,8 @@ class Answering(Protocol):
 
 def answered(method: Method, query: Query, dictionary: Dictionary, refinement: int = 1) -> Outcome:
     """States and work of a method's programs."""
+    if isinstance(method, Named):
+        method = method.method
     if isinstance(method, Answering):
         return method.measure(query, dictionary)
     return measure(method.programs(query, dictionary), dictionary, query, refinement=refinement, strict=False)
@@ -74,9 +76,6 @@ class Named:
 
     def programs(self, query: Query, dictionary: Dictionary) -> ProgramBatch:
         return self.method.programs(query, dictionary)
-
-    def measure(self, query: Query, dictionary: Dictionary) -> Outcome:
-        return answered(self.method, query, dictionary)
 
 
 @dataclass(frozen=True)

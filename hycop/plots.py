@@ -16,6 +16,14 @@ from hycop.program import Program
 COLOURS = ("#3b6fb6", "#e08a1e", "#4f9d55", "#b5468b", "#7a6f5d", "#5b4fa3")
 
 
+class Solution(NamedTuple):
+    """One channel of one query: the initial state, the truth, and predictions by name."""
+
+    initial: Array
+    truth: Array
+    predictions: Mapping[str, Array]
+
+
 class Point(NamedTuple):
     """A method on the plane of work and error, with the family it belongs to and its spread."""
 
@@ -46,6 +54,32 @@ def draw_field(axes: Axes, u: Array, lengths: Sequence[float], title: str, **opt
         axes.set_xticks([])
         axes.set_yticks([])
     axes.set_title(title, fontsize=9)
+
+
+def draw_states(panels: Sequence[Axes], states: Mapping[str, Array], lengths: Sequence[float]) -> None:
+    """States side by side on one scale of colours."""
+    low, high = min(u.min() for u in states.values()), max(u.max() for u in states.values())
+    for axes, (label, u) in zip(panels, states.items(), strict=True):
+        draw_field(axes, u, lengths, label, vmin=low, vmax=high, cmap="viridis")
+
+
+def draw_difference(axes: Axes, u: Array, lengths: Sequence[float], title: str) -> None:
+    """A difference of two states, white where there is none."""
+    bound = float(np.abs(u).max()) or 1.0
+    draw_field(axes, u, lengths, title, vmin=-bound, vmax=bound, cmap="RdBu_r")
+
+
+def draw_lines(above: Axes, below: Axes, solution: Solution, length: float) -> None:
+    """A solution in 1D: initial state, truth and predictions above, distance of the predictions to the truth below."""
+    x = (np.arange(solution.truth.size) + 0.5) * length / solution.truth.size
+    above.plot(x, solution.initial, color="0.6", linestyle=":", label="initial state")
+    above.plot(x, solution.truth, color="black", linewidth=2, label="truth")
+    for colour, (name, u) in zip(COLOURS, solution.predictions.items(), strict=False):
+        above.plot(x, u, color=colour, linestyle="--", label=name)
+        below.semilogy(x, np.maximum(np.abs(u - solution.truth), 1e-16), color=colour, label=name)
+    above.legend(fontsize=7)
+    below.set_xlabel("x")
+    below.set_ylabel("|error|")
 
 
 def draw_timelines(axes: Axes, programs: Mapping[str, Program], names: Sequence[str]) -> None:
@@ -109,16 +143,46 @@ def demo_figure(
     top, bottom = halves
     top.suptitle(title, fontsize=11)
     panels = top.subplots(1, len(fields), squeeze=False)[0]
-    *states, difference = fields.items()
-    low, high = min(u.min() for _, u in states), max(u.max() for _, u in states)
-    for axes, (label, u) in zip(panels, states, strict=False):
-        draw_field(axes, u, lengths, label, vmin=low, vmax=high, cmap="viridis")
-    label, u = difference
-    bound = float(np.abs(u).max()) or 1.0
-    draw_field(panels[-1], u, lengths, label, vmin=-bound, vmax=bound, cmap="RdBu_r")
+    *states, (label, difference) = fields.items()
+    draw_states(panels[:-1], dict(states), lengths)
+    draw_difference(panels[-1], difference, lengths, label)
     left, right = bottom.subplots(1, 2)
     draw_timelines(left, programs, names)
     draw_error_against_work(right, points, floor)
+    return figure
+
+
+def solutions_figure(solutions: Sequence[Solution], lengths: Sequence[float], title: str) -> Figure:
+    """Several queries: a column of lines each in 1D, a row of images each in 2D."""
+    count = len(solutions)
+    if solutions[0].truth.ndim == 1:
+        figure = Figure(figsize=(4.2 * count, 5.2), layout="constrained")
+        panels = figure.subplots(2, count, squeeze=False, height_ratios=[2, 1], sharex=True)
+        for (above, below), solution in zip(panels.T, solutions, strict=True):
+            draw_lines(above, below, solution, lengths[0])
+    else:
+        names = list(solutions[0].predictions)
+        figure = Figure(figsize=(2.9 * (2 + 2 * len(names)), 2.7 * count), layout="constrained")
+        panels = figure.subplots(count, 2 + 2 * len(names), squeeze=False)
+        for row, solution in zip(panels, solutions, strict=True):
+            states = {"initial state": solution.initial, "truth": solution.truth, **solution.predictions}
+            draw_states(row[: len(states)], states, lengths)
+            for axes, (name, u) in zip(row[len(states) :], solution.predictions.items(), strict=True):
+                draw_difference(axes, u - solution.truth, lengths, f"{name} − truth")
+    figure.suptitle(title, fontsize=11)
+    return figure
+
+
+def trajectory_figure(
+    truths: Mapping[str, Array], predictions: Sequence[Array], lengths: Sequence[float], title: str
+) -> Figure:
+    """A state at several times, each a column: the truth, the prediction, and the difference."""
+    figure = Figure(figsize=(3.1 * len(truths), 8.4), layout="constrained")
+    columns = figure.subplots(3, len(truths), squeeze=False).T
+    for (above, middle, below), (label, truth), u in zip(columns, truths.items(), predictions, strict=True):
+        draw_states((above, middle), {f"truth, {label}": truth, f"HyCOP, {label}": u}, lengths)
+        draw_difference(below, u - truth, lengths, "HyCOP − truth")
+    figure.suptitle(title, fontsize=11)
     return figure
 
 

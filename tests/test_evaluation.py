@@ -7,7 +7,7 @@ import pytest
 
 import hycop
 from hycop.errors import UnknownNameError
-from hycop.evaluation import SPLITTING, ByHand, evaluate, limit
+from hycop.evaluation import SPLITTING, ByHand, Named, evaluate, limit
 from hycop.splitting import portfolio, splitting
 
 
@@ -74,3 +74,15 @@ def test_the_portfolio_holds_every_distinct_scheme(data: hycop.Dataset) -> None:
         assert np.allclose(totals, 0.2, atol=1e-12)
     turning = hycop.Dictionary({"advection": chosen.dictionary["advection"], "reaction": chosen.dictionary["reaction"]})
     assert any("Yoshida" in str(scheme) for scheme in portfolio(turning, one))
+
+
+def test_a_scheme_under_another_name_runs_on_the_same_grid() -> None:
+    """Opponents of a model that runs on a finer grid are refined as it is, whatever they are called."""
+    chosen = hycop.problem("ad1d")
+    data = chosen.sample(2, "id", seed=0)
+    scheme = hycop.splitting("Lie")
+    plain, named = (
+        evaluate([method], chosen.named_dictionary("upwind"), [data], refinement=2)[0]
+        for method in (scheme, Named("opponent", scheme))
+    )
+    assert plain.value == named.value and plain.work == named.work

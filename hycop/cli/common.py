@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table as RichTable
 
@@ -204,35 +205,79 @@ def report_json(path: Path | None, content: dict[str, object]) -> None:
         err.print(f"wrote {path}")
 
 
+MANY = 5
+"""Metrics beyond which they are lines, not columns."""
+
+
 def print_rows(rows: Sequence[Row]) -> None:
-    """One line per method and variant, a column per metric, cheapest first; learning curves are for files."""
+    """One table per problem, split, dictionary and time, the source paper's figures in brackets; learning curves are
+    for files. Rows without a method are facts."""
     tables: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
         if row.metric != CURVE:
-            tables.setdefault((row.problem, row.split, row.dictionary, row.grid, str(row.time)), []).append(row)
+            group = (row.problem, row.split, row.dictionary if row.method else "", row.grid, str(row.time))
+            tables.setdefault(group, []).append(row)
     for (name, split, dictionary, cells, time), chosen in tables.items():
         first = chosen[0]
-        metrics = list(dict.fromkeys(row.metric for row in chosen))
-        variants = any(row.variant for row in chosen)
-        grid = RichTable(
-            title=f"{name}, {split}, dictionary {dictionary}, {cells}, T={time}, "
+        if not first.method:
+            out.print(_facts(f"{name}, {cells}", chosen))
+            continue
+        title = (
+            f"{name}, {split}, dictionary {dictionary}, {cells}, T={time}, "
             f"{first.samples} samples x {first.seeds} seeds"
         )
-        for heading in ("method", *(("variant",) if variants else ())):
-            grid.add_column(heading, overflow="fold")
-        for heading in (*metrics, "work", "ms/sample"):
-            grid.add_column(heading, justify="right")
-        lines: dict[tuple[str, str], dict[str, Row]] = {}
-        for row in sorted(chosen, key=lambda row: (row.variant, row.work or float("inf"))):
-            lines.setdefault((row.variant, row.method), {})[row.metric] = row
-        for (variant, method), mine in lines.items():
-            any_row = next(iter(mine.values()))
-            values = [
-                ""
-                if metric not in mine
-                else f"{mine[metric].value:.3g}" + (f" ± {mine[metric].std:.1g}" if first.seeds > 1 else "")
-                for metric in metrics
-            ]
-            cost = (f"{any_row.work:.4g}", f"{1e3 * any_row.seconds_per_sample:.3g}") if any_row.work else ("", "")
-            grid.add_row(method, *((variant,) if variants else ()), *values, *cost)
-        out.print(grid)
+        many = len({row.metric for row in chosen}) > MANY
+        out.print(_metrics_as_lines(title, chosen) if many else _metrics_as_columns(title, chosen))
+
+
+def _value(row: Row) -> str:
+    spread = f" ± {row.std:.1g}" if row.seeds > 1 else ""
+    return f"{row.value:.3g}{spread}" + ("" if row.paper is None else f" [{row.paper:.3g}]")
+
+
+def _cost(row: Row) -> tuple[str, str]:
+    return (f"{row.work:.4g}", f"{1e3 * row.seconds_per_sample:.3g}") if row.work else ("", "")
+
+
+def _facts(title: str, rows: Sequence[Row]) -> RichTable:
+    grid = RichTable("fact", "value", "dictionary", "what", title=title)
+    for row in rows:
+        grid.add_row(row.metric, escape(_value(row)), row.dictionary, row.variant)
+    return grid
+
+
+def _by_method(rows: Sequence[Row]) -> dict[tuple[str, str], dict[str, Row]]:
+    """Rows by variant and method, then metric; cheapest first."""
+    lines: dict[tuple[str, str], dict[str, Row]] = {}
+    for row in sorted(rows, key=lambda row: (row.variant, row.work or float("inf"))):
+        lines.setdefault((row.variant, row.method), {})[row.metric] = row
+    return lines
+
+
+def _metrics_as_columns(title: str, rows: Sequence[Row]) -> RichTable:
+    metrics = list(dict.fromkeys(row.metric for row in rows))
+    variants = any(row.variant for row in rows)
+    grid = RichTable(title=title)
+    for heading in ("method", *(("variant",) if variants else ())):
+        grid.add_column(heading, overflow="fold")
+    for heading in (*metrics, "work", "ms/sample"):
+        grid.add_column(heading, justify="right")
+    for (variant, method), mine in _by_method(rows).items():
+        values = [escape(_value(mine[metric])) if metric in mine else "" for metric in metrics]
+        cost = _cost(next(iter(mine.values())))
+        grid.add_row(method, *((variant,) if variants else ()), *values, *cost)
+    return grid
+
+
+def _metrics_as_lines(title: str, rows: Sequence[Row]) -> RichTable:
+    columns = _by_method(rows)
+    grid = RichTable("metric", title=title)
+    for variant, method in columns:
+        grid.add_column(f"{method} {variant}".strip(), justify="right", overflow="fold")
+    for metric in dict.fromkeys(row.metric for row in rows):
+        values = [escape(_value(mine[metric])) if metric in mine else "" for mine in columns.values()]
+        grid.add_row(metric, *values)
+    costs = [_cost(next(iter(mine.values()))) for mine in columns.values()]
+    for label, line in zip(("work", "ms/sample"), zip(*costs, strict=True), strict=True):
+        grid.add_row(label, *line)
+    return grid

@@ -110,12 +110,18 @@ class Dataset:
 
     def at(self, index: int) -> Dataset:
         """The initial states and only one of the later times; a negative index counts from the last."""
-        times, index = self.times.shape[1], as_index(index)
-        chosen = index + times if index < 0 else index
-        if not 1 <= chosen < times:
-            raise InvalidInputError(f"time index {index}: the later times of this dataset are 1 to {times - 1}")
-        flags = None if self.untrusted is None else self.untrusted[:, [0, chosen]]
-        return replace(self, states=self.states[:, [0, chosen]], times=self.times[:, [0, chosen]], untrusted=flags)
+        return self.only([index])
+
+    def only(self, indices: Sequence[int]) -> Dataset:
+        """The initial states and only some of the later times."""
+        times = self.times.shape[1]
+        chosen = [0]
+        for index in map(as_index, indices):
+            chosen.append(index + times if index < 0 else index)
+            if not 1 <= chosen[-1] < times:
+                raise InvalidInputError(f"time index {index}: the later times of this dataset are 1 to {times - 1}")
+        flags = None if self.untrusted is None else self.untrusted[:, chosen]
+        return replace(self, states=self.states[:, chosen], times=self.times[:, chosen], untrusted=flags)
 
     def _later(self) -> int:
         later = int(self.times.shape[1]) - 1

@@ -5,12 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hycop.errors import UnknownNameError
-from hycop.experiments import features, learner, schemes
+from hycop.experiments import coverage, features, fixed_time, learner, one_dimensional, schemes, trajectory
 from hycop.experiments.table import Table
 
 __all__ = ["TABLES", "Table", "table"]
 
-TABLES: Mapping[str, Table] = {entry.name: entry for entry in (schemes.TABLE, learner.TABLE, features.TABLE)}
+TABLES: Mapping[str, Table] = {
+    entry.name: entry
+    for entry in (
+        schemes.TABLE,
+        learner.TABLE,
+        features.TABLE,
+        one_dimensional.TABLE,
+        fixed_time.TABLE,
+        trajectory.TABLE,
+        coverage.TABLE,
+    )
+}
 
 
 def table(name: str) -> Table:

@@ -24,6 +24,14 @@ UNSPLIT = "unsplit"
 Paper = Mapping[str, float]
 """The source paper's relative L2 errors, by split."""
 
+Truth = Callable[[Dataset], Dataset]
+"""The same queries with another truth."""
+
+
+def as_given(data: Dataset) -> Dataset:
+    """The truth that the data came with."""
+    return data
+
 
 def ungated(model: Model) -> HyCOP:
     """The policy as it was learned, whatever the gate decided."""
@@ -35,7 +43,57 @@ def rival(model: HyCOP, held_out: Dataset, asked: Query) -> Scheme:
     inner = model.model
     work = model.measure(asked).work
     refinement, metric = inner.refinement, inner.config.metric
-    return best_classical(inner.dictionary, held_out.query, held_out.truth, asked, work, refinement, metric)
+    return best_classical(
+        inner.dictionary, held_out.query, held_out.truth, asked, work, refinement, metric, repeats=inner.config.repeats
+    )
+
+
+def compared(
+    bench: Bench,
+    learned: Learned,
+    seed: int,
+    data: Dataset,
+    *,
+    gated: bool = True,
+    metrics: Sequence[str] = ("rel_l2", SPLITTING),
+    truth: Truth = as_given,
+    against: Scheme | None = None,
+    paper: Mapping[str, float] | None = None,
+) -> list[Row]:
+    """The rows of one trained model and its opponents on one dataset, and the paper's figures by metric.
+
+    The classical scheme is the best at equal work on these data, unless another is given.
+    """
+    inner = learned.model.model
+    chosen, static = problem(inner.problem), inner.static()
+    model = learned.model if gated else ungated(inner)
+    data = truth(data)
+    if against is None:
+        against = rival(model, truth(bench.held_out(inner.problem, seed, inner.config)), data.query)
+    methods: list[Method] = [Named("HyCOP", model)]
+    methods += [] if static is None else [Named("static", HyCOP.of(static))]
+    methods += [Named(CLASSICAL, against)]
+    label = inner.config.dictionary or next(iter(chosen.dictionaries))
+    measured = partial(evaluate, metrics=metrics, refinement=inner.refinement, border=chosen.border)
+    found = measured(methods, inner.dictionary, [data], label=label)
+    if UNSPLIT in chosen.dictionaries:
+        whole: list[Method] = [Named(UNSPLIT, splitting("Lie"))]
+        found += measured(whole, chosen.dictionaries[UNSPLIT], [data], label=UNSPLIT)[: len(metrics)]
+    known = {} if paper is None else paper
+    return [
+        replace(
+            row,
+            method=row.method.partition(" (")[0],
+            paper=known.get(row.metric) if row.method == "HyCOP" else None,
+        )
+        for row in found
+    ]
+
+
+def training_seconds(learned: Learned, like: Row) -> Row:
+    """A row for the seconds that training took, with the other fields of a row of that model."""
+    timing = replace(like, split="train", method="HyCOP", metric="training seconds", value=learned.seconds)
+    return replace(timing, truth="", limit=0.0, work=0.0, seconds_per_sample=0.0, paper=None)
 
 
 def judged(
@@ -50,38 +108,17 @@ def judged(
     metrics: Sequence[str] = ("rel_l2", SPLITTING),
     times: Sequence[float] | None = None,
     samples: int | None = None,
+    truth: Truth = as_given,
     paper: Paper | None = None,
 ) -> list[Row]:
     """The rows of one trained model on the splits of its problem, and the seconds that training took."""
-    inner, chosen = learned.model.model, problem(name)
-    static = inner.static()
-    model = learned.model if gated else ungated(inner)
-    methods: list[Method] = [Named("HyCOP", model)]
-    methods += [] if static is None else [Named("static", HyCOP.of(static))]
-    held_out = bench.held_out(name, seed, inner.config)
-    label = inner.config.dictionary or next(iter(chosen.dictionaries))
     rows: list[Row] = []
     for split in splits:
         data = bench.data(name, split, seed, samples, times=times)
-        compare = partial(evaluate, metrics=metrics, refinement=inner.refinement, border=chosen.border)
-        against = Named(CLASSICAL, rival(model, held_out, data.query))
-        found = compare([*methods, against], inner.dictionary, [data], label=label)
-        if UNSPLIT in chosen.dictionaries:
-            whole: list[Method] = [Named(UNSPLIT, splitting("Lie"))]
-            parts = chosen.dictionaries[UNSPLIT]
-            found += compare(whole, parts, [data], label=UNSPLIT)[: len(metrics)]
-        known = None if paper is None else paper.get(split)
-        rows += [
-            replace(
-                row,
-                variant=variant,
-                method=row.method.partition(" (")[0],
-                paper=known if row.method == "HyCOP" and row.metric in ("rel_l2", "nrmse") else None,
-            )
-            for row in found
-        ]
-    timing = replace(rows[0], split="train", method="HyCOP", metric="training seconds", value=learned.seconds)
-    return [*rows, replace(timing, truth="", limit=0.0, work=0.0, seconds_per_sample=0.0, paper=None)]
+        known = {} if paper is None or split not in paper else dict.fromkeys(("rel_l2", "nrmse"), paper[split])
+        found = compared(bench, learned, seed, data, gated=gated, metrics=metrics, truth=truth, paper=known)
+        rows += [replace(row, variant=variant) for row in found]
+    return [*rows, training_seconds(learned, rows[0])]
 
 
 Part = tuple[str, Callable[[Bench, int], list[Row]]]

@@ -36,12 +36,20 @@ TRAIN = (0.15, 0.4)
 SNAPSHOTS = (0.05, 1.0)
 GRAVITY: Mapping[str, Intervals] = {"id": [(9.0, 11.0)], "ood": [(7.0, 9.0), (11.0, 13.0)]}
 FINEST = {1: 1024, 2: 128}
-SETTINGS: Mapping[str, object] = {"refinement": 2, "max_steps": 17}
+# waves bound the steps inside a primitive, so twice the steps of a program cost a quarter more work, not twice
+SETTINGS: Mapping[str, object] = {"refinement": 2, "max_steps": 17, "repeats": 2}
 # a program in the plane costs tens of milliseconds, so its composition is learned where that is cheap
 PLANE: Mapping[str, object] = {**SETTINGS, "learning_refinement": 1, "target": "limit"}
-QUICK: Mapping[int, Mapping[str, object]] = {
-    1: {"samples": 96, "tries": 2, "iterations": 6},
-    2: {"samples": 32, "tries": 1, "patterns": 1, "rounds": 2, "iterations": 5},
+FEW: Mapping[str, object] = {"tries": 1, "patterns": 1, "rounds": 2}
+PRESETS: Mapping[int, Mapping[str, Mapping[str, object]]] = {
+    1: {
+        "quick": {**FEW, "samples": 64, "iterations": 5},
+        "laptop": {"samples": 192, "validation": 400, "tries": 2, "patterns": 2, "rounds": 3, "iterations": 8},
+    },
+    2: {
+        "quick": {**FEW, "samples": 32, "iterations": 5},
+        "laptop": {**FEW, "samples": 96, "validation": 200, "tries": 2, "iterations": 8},
+    },
 }
 FINE_CELLS = 2**20
 
@@ -240,7 +248,7 @@ def _problem(name: str, axes: int, cells: int) -> Problem:
         gain_features=(),
         reference=_reference,
         settings=PLANE if axes == 2 else SETTINGS,
-        presets={"quick": QUICK[axes]},
+        presets=PRESETS[axes],
     )
 
 

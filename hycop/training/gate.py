@@ -22,8 +22,14 @@ EXTREME = 0.1
 MARGIN = 1e-3
 """Share by which the learned error must be smaller: less is rounding."""
 
-FEW = 32
-"""Queries on which the work of every scheme is measured, and its error estimated."""
+FEW, FEWEST = 32, 8
+"""Queries on which the work of every scheme is measured, and its error estimated: the more the cheaper they are."""
+
+TRIED = 2**16
+"""Values in the states of those queries, about."""
+
+COPIES = (1, 2, 3, 4, 6, 8)
+"""How often each scheme is repeated."""
 
 FINALISTS = 8
 """Schemes that are compared on all queries."""
@@ -56,17 +62,19 @@ def best_classical(
     work: Array,
     refinement: int = 1,
     error: str = "rel_l2",
-    copies: tuple[int, ...] = (1, 2, 3, 4, 6, 8),
+    repeats: int = 1,
 ) -> Scheme:
     """The scheme with the least mean error on ``query`` among those that are affordable; if none is, the cheapest.
 
     Affordable is what takes, on the first queries ``asked``, at most 1.02 times the ``work`` of a policy on them.
+    The opponents of a program that is repeated are offered as often, too.
     """
-    few = asked.take(slice(0, FEW))
-    most = EQUAL_WORK * float(work[:FEW].mean())
+    count = _few(query, refinement)
+    few = asked.take(slice(0, count))
+    most = EQUAL_WORK * float(work[:count].mean())
     costs = {
         scheme: float(_measured(scheme, dictionary, few, refinement).work.mean())
-        for scheme in portfolio(dictionary, query.setting, copies)
+        for scheme in portfolio(dictionary, query.setting, sorted({*COPIES, *(repeats * copies for copies in COPIES)}))
     }
     rivals = [scheme for scheme, cost in costs.items() if cost <= most]
     if not rivals:
@@ -78,8 +86,13 @@ def best_classical(
         return float(_errors(error, states, truth[:count], part).mean())
 
     # the few best on some of the queries are compared on all of them
-    finalists = sorted(rivals, key=lambda scheme: mean_error(scheme, FEW))[:FINALISTS]
+    finalists = sorted(rivals, key=lambda scheme: mean_error(scheme, count))[:FINALISTS]
     return min(finalists, key=lambda scheme: mean_error(scheme, query.batch))
+
+
+def _few(query: Query, refinement: int) -> int:
+    values = query.u0[0].size * refinement**query.grid.axes
+    return max(FEWEST, min(FEW, TRIED // values))
 
 
 def _measured(scheme: Scheme, dictionary: Dictionary, query: Query, refinement: int) -> Outcome:

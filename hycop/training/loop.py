@@ -152,5 +152,14 @@ def _judged(task: Task, config: TrainingConfig, policy: Policy, theta: Array, vi
     programs = policy.programs(theta[None], inputs).repeated(config.repeats)
     states, work = measure(programs, task.dictionary, query, refinement=config.refinement, strict=False)
     known = task.train.query
-    rival = best_classical(task.dictionary, known, task.train.truth, query, work, config.refinement, config.metric)
+    rival = best_classical(
+        task.dictionary,
+        known,
+        task.train.truth,
+        query,
+        work,
+        config.refinement,
+        config.metric,
+        repeats=config.repeats,
+    )
     return gate(states, work, rival, task.dictionary, query, truth, inputs.features, config.refinement, config.metric)

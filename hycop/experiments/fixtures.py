@@ -1,0 +1,53 @@
+"""Solutions of public solvers, which judge a trained model where they are at hand; nothing is trained on them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from hycop.data import Dataset
+from hycop.problems import problem
+from hycop.query import Setting
+
+FOLDER = "HYCOP_FIXTURES"
+"""Environment variable that names the folder of the fixtures."""
+
+PYCLAW = "swe2d_periodic_pyclaw.npz"
+FAMILIAR = 6
+"""Samples of the training families in the PyClaw file; those that follow are out of distribution."""
+
+
+def fixture(name: str) -> Path | None:
+    """The file of that name in the folder of the fixtures (``../shared/data`` unless told), if it is there."""
+    path = Path(os.environ.get(FOLDER, "../shared/data")) / name
+    return path if path.exists() else None
+
+
+def pyclaw() -> dict[str, Dataset]:
+    """2D shallow water by PyClaw (Roe, MC limiter, 512², averaged to 32²) at T = 0.05, 0.15, 0.3, 0.5 and 1, by split;
+    empty where the file is absent."""
+    path = fixture(PYCLAW)
+    if path is None:
+        return {}
+    with np.load(path) as file:
+        found = {name: np.asarray(file[name], dtype=np.float64) for name in ("u0_32", "u_32", "g", "times")}
+    chosen = problem("swe2d")
+    states = np.concatenate([found["u0_32"][:, None], found["u_32"]], axis=1)
+    samples = states.shape[0]
+    grid = chosen.grid(states.shape[3:], batch=samples)
+    data = Dataset(
+        problem=chosen.name,
+        split="pyclaw",
+        states=states,
+        times=np.tile(np.concatenate([[0.0], found["times"]]), (samples, 1)),
+        setting=Setting(grid, chosen.channels, {"g": found["g"]}),
+        reference="PyClaw 512x512",
+    )
+    parts = {"pyclaw id": slice(0, FAMILIAR), "pyclaw ood": slice(FAMILIAR, None)}
+    return {split: _named(data.take(part), split) for split, part in parts.items()}
+
+
+def _named(data: Dataset, split: str) -> Dataset:
+    return Dataset(data.problem, split, data.states, data.times, data.setting, reference=data.reference)

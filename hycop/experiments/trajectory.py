@@ -1,0 +1,131 @@
+"""Table ``trajectory``: errors after 1, 5, 10 and 20 of the snapshots of a long run, each asked straight from the
+initial state.
+
+A trajectory has 21 snapshots: every 0.02 to T = 0.4 for ``adr2d``, every 0.05 to T = 1 for ``swe2d``. The models have
+learned with query times over that whole range, and shallow water repeats the program that it has learned. PyClaw's
+file, where it is at hand, judges shallow water at its own times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from hycop.data import Dataset
+from hycop.evaluation import Row
+from hycop.experiments.fixtures import FOLDER, PYCLAW, pyclaw
+from hycop.experiments.judging import Part, assembled, compared, rival, training_seconds
+from hycop.experiments.table import Bench, Learned, Table
+from hycop.plots import Figure, trajectory_figure
+
+SNAPSHOTS = 20
+"""After the initial state."""
+
+HORIZONS = (1, 5, 10, 20)
+METRICS = ("rel_l2", "rmse")
+
+
+@dataclass(frozen=True)
+class Course:
+    """A problem with the time between snapshots, settings of training over those of its preset, and the source paper's
+    relative L2 error and RMSE at each of the horizons, by split."""
+
+    problem: str
+    interval: float
+    settings: Mapping[str, Any]
+    paper: Mapping[str, Sequence[tuple[float, float]]]
+
+    @property
+    def times(self) -> tuple[float, ...]:
+        return tuple(float(time) for time in np.round(self.interval * np.arange(1, SNAPSHOTS + 1), 12))
+
+    def learned(self, bench: Bench, seed: int) -> Learned:
+        return bench.learned(self.problem, seed, horizon="trajectory", **self.settings)
+
+
+COURSES = (
+    Course(
+        "adr2d",
+        0.02,
+        {"max_steps": 11},
+        {
+            "id": ((6.02e-3, 2.15e-3), (1.68e-2, 5.42e-3), (2.10e-2, 6.65e-3), (1.96e-2, 6.42e-3)),
+            "ood": ((8.29e-3, 2.79e-3), (2.12e-2, 6.66e-3), (2.87e-2, 9.29e-3), (3.78e-2, 1.28e-2)),
+        },
+    ),
+    Course(
+        "swe2d",
+        0.05,
+        {"repeats": 3},
+        {
+            "id": ((7.12e-3, 8.65e-4), (1.91e-2, 6.37e-3), (4.06e-2, 1.03e-2), (6.94e-2, 1.26e-2)),
+            "ood": ((1.01e-2, 4.84e-3), (4.54e-2, 2.83e-2), (8.30e-2, 4.20e-2), (1.21e-1, 7.80e-2)),
+        },
+    ),
+)
+
+
+def _rows(
+    bench: Bench,
+    course: Course,
+    learned: Learned,
+    seed: int,
+    data: Dataset,
+    paper: Sequence[tuple[float, float]] | None = None,
+) -> list[Row]:
+    """At each of the later times; the work of the classical scheme is equal over all of them together."""
+    held_out = bench.held_out(course.problem, seed, learned.model.model.config)
+    against = rival(learned.model, held_out, data.query)
+    found: list[Row] = []
+    for index, time in enumerate(data.times[0, 1:]):
+        known = None if paper is None else dict(zip(METRICS, paper[index], strict=True))
+        at = compared(bench, learned, seed, data.at(index + 1), metrics=METRICS, against=against, paper=known)
+        found += [replace(row, variant=f"steps={round(time / course.interval)}") for row in at]
+    return found
+
+
+def _part(course: Course) -> Part:
+    def rows(bench: Bench, seed: int) -> list[Row]:
+        learned = course.learned(bench, seed)
+        found: list[Row] = []
+        for split, paper in course.paper.items():
+            data = bench.data(course.problem, split, seed, times=course.times).only(HORIZONS)
+            found += _rows(bench, course, learned, seed, data, paper)
+        for data in pyclaw().values() if course.problem == "swe2d" else ():
+            found += _rows(bench, course, learned, seed, data)
+        return [*found, replace(training_seconds(learned, found[0]), variant="")]
+
+    return course.problem, rows
+
+
+PARTS = tuple(_part(course) for course in COURSES)
+
+
+def build(bench: Bench) -> list[Row]:
+    rows = assembled(bench, "trajectory", PARTS)
+    if not pyclaw():
+        bench.progress(f"done, without PyClaw: {PYCLAW} is not in the folder that {FOLDER} names", 1.0)
+    return rows
+
+
+def figures(bench: Bench, rows: Sequence[Row]) -> Mapping[str, Figure]:
+    """The first sample of each split at the four horizons: truth, HyCOP, and the difference."""
+    out = {}
+    for course in COURSES:
+        model = course.learned(bench, 0).model
+        for split in course.paper:
+            one = bench.data(course.problem, split, 0, times=course.times).take(slice(0, 1))
+            asked = {f"{steps} steps, T={course.times[steps - 1]:g}": one.at(steps) for steps in HORIZONS}
+            out[f"trajectory_{course.problem}_{split}"] = trajectory_figure(
+                {label: data.truth[0, 0] for label, data in asked.items()},
+                [model.measure(data.query).states[0, 0] for data in asked.values()],
+                one.setting.grid.lengths[0].tolist(),
+                f"{course.problem}, {split}: {one.setting.channels[0].name} after 1, 5, 10 and 20 steps",
+            )
+    return out
+
+
+TABLE = Table("trajectory", "1, 5, 10 and 20 steps by direct time query (adr2d, swe2d)", 50, build, figures)

@@ -1,0 +1,111 @@
+"""The tables of the systems, each built at the smallest size: what rows they have, not how good the numbers are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hycop.data import Dataset
+from hycop.evaluation import Row
+from hycop.experiments import fixed_time, fixtures, one_dimensional, table, trajectory
+from hycop.experiments.coverage import TRAITS
+from hycop.experiments.judging import CLASSICAL
+from hycop.experiments.table import Bench
+from hycop.problems import PROBLEMS, adr, burgers, shallow_water
+from hycop.training import TrainingConfig, gate
+
+SMALLEST = {"samples": 8, "max_steps": 3, "tries": 1, "patterns": 1, "rounds": 1, "iterations": 1, "refinement": 1}
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Bench:
+    """Two samples on small grids with coarse truths; models that learn next to nothing and are judged by few."""
+    for family in (adr, shallow_water):
+        monkeypatch.setattr(family, "FINEST", {1: 64, 2: 32})
+    monkeypatch.setattr(burgers, "FINEST", 64)
+    monkeypatch.setattr(gate, "COPIES", (1,))
+    for name in ("ad1d", "burgers1d", "swe1d", "adr2d", "swe2d"):
+        known = PROBLEMS[name]
+        shape = (16,) if len(known.shape) == 1 else (8, 8)
+        small = replace(known, shape=shape, settings=SMALLEST, presets={}, estimated=0)
+        monkeypatch.setitem(PROBLEMS, name, small)
+
+    def held_out(self: Bench, name: str, seed: int, config: TrainingConfig) -> Dataset:
+        return self.data(name, "trajectory" if config.horizon == "trajectory" else "train", seed + 1, 8)
+
+    monkeypatch.setattr(Bench, "held_out", held_out)
+    return Bench(2, 1, lambda text, share: None, "quick", tmp_path)
+
+
+def methods(rows: list[Row], **fields: str) -> set[str]:
+    """The methods of the rows with these fields."""
+    return {row.method for row in rows if all(getattr(row, name) == value for name, value in fields.items())}
+
+
+SPLIT = {"HyCOP", "static", CLASSICAL, "limit"}
+WHOLE = {*SPLIT, "unsplit"}
+
+
+def test_one_dimension(bench: Bench) -> None:
+    rows = table("1d").build(bench)
+    assert methods(rows, problem="ad1d", split="id", metric="rel_l2") <= SPLIT
+    assert methods(rows, problem="swe1d", split="ood", metric="rmse") == WHOLE
+    same = [row for row in rows if row.variant == "truth=same grid" and row.metric == "rel_l2"]
+    assert {row.split for row in same} == {"id", "ood"} and all(row.truth.startswith("same grid") for row in same)
+    assert all(row.value == 0 for row in same if row.method == "limit")  # which is that truth
+    quoted = {(row.problem, row.split): row.paper for row in rows if row.paper is not None and not row.variant}
+    assert quoted["swe1d", "ood"] == 3.07e-2 and len(quoted) == 6
+    drawn = one_dimensional.figures(bench, rows)
+    assert set(drawn) == {f"{name}_{split}" for name in one_dimensional.PAPER for split in ("id", "ood")}
+
+
+def test_fixed_time(bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(fixtures.FOLDER, str(pyclaw_like(tmp_path)))
+    rows = table("fixed-time").build(bench)
+    for split in ("id", "ood", "pyclaw id", "pyclaw ood"):
+        assert methods(rows, problem="swe2d", split=split, metric="crmse_paper") == WHOLE
+    assert not methods(rows, problem="adr2d", metric="crmse_paper")
+    judges = [row for row in rows if row.split.startswith("pyclaw")]
+    assert {(row.samples, row.time, row.truth) for row in judges if row.metric == "rmse"} == {
+        (6, 0.3, "PyClaw 512x512"),
+        (2, 0.3, "PyClaw 512x512"),
+    }
+    quoted = {(row.problem, row.split, row.metric): row.paper for row in rows if row.paper is not None}
+    assert quoted["swe2d", "ood", "brmse_paper"] == 4.35e-2 and len(quoted) == 7 * 2 + 8 * 2
+    assert set(fixed_time.figures(bench, rows)) == {"adr2d_id", "adr2d_ood", "swe2d_id", "swe2d_ood"}
+
+
+def test_trajectory(bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    told: list[str] = []
+    monkeypatch.setenv(fixtures.FOLDER, str(tmp_path))
+    rows = table("trajectory").build(replace(bench, progress=lambda text, share: told.append(text)))
+    assert "without PyClaw" in told[-1]
+    assert {row.split for row in rows} == {"id", "ood", "train"}
+    ours = {(row.problem, row.variant): row for row in rows if (row.method, row.metric) == ("HyCOP", "rel_l2")}
+    assert {variant for _, variant in ours} == {f"steps={steps}" for steps in (1, 5, 10, 20)}
+    assert ours["adr2d", "steps=20"].time == 0.4 and ours["swe2d", "steps=20"].time == 1.0
+    assert ours["swe2d", "steps=5"].paper is not None
+    drawn = trajectory.figures(bench, rows)
+    assert set(drawn) == {f"trajectory_{name}_{split}" for name in ("adr2d", "swe2d") for split in ("id", "ood")}
+
+
+def test_coverage() -> None:
+    rows = table("coverage").build(Bench(1, 1, lambda text, share: None))
+    assert {row.problem for row in rows} == set(PROBLEMS)
+    ticks = [row for row in rows if row.metric in TRAITS and row.paper is not None]
+    assert len(ticks) == 7 * len(TRAITS) and all(row.value == row.paper for row in ticks)
+    sizes = {row.problem: row.value for row in rows if row.metric == "policy parameters"}
+    assert all(size <= 100 for size in sizes.values()) and sizes["adr2d"] > 20
+
+
+def pyclaw_like(folder: Path) -> Path:
+    """A file as PyClaw's, of still water on a few cells."""
+    still = np.zeros((8, 3, 8, 8), dtype=np.float32)
+    still[:, 0] = 1.0
+    later = np.repeat(still[:, None], 5, axis=1)
+    times = np.array([0.05, 0.15, 0.3, 0.5, 1.0])
+    np.savez(folder / fixtures.PYCLAW, u0_32=still, u_32=later, g=np.full(8, 9.81), times=times)
+    return folder
