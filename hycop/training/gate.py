@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from itertools import groupby
 
 import numpy as np
 
@@ -23,7 +24,10 @@ MARGIN = 1e-3
 """Share by which the learned error must be smaller: less is rounding."""
 
 FEW = 32
-"""Queries on which the work of every scheme is measured, and its error estimated."""
+"""Queries on which the error of every affordable scheme is estimated."""
+
+COSTED = 4
+"""Queries on which the work of the schemes is measured: that of one scheme over that of another hardly varies."""
 
 COPIES = (1, 2, 3, 4, 6, 8)
 """How often each scheme is repeated."""
@@ -66,12 +70,15 @@ def best_classical(
     Affordable is what takes, on the first queries ``asked``, at most 1.02 times the ``work`` of a policy on them.
     The opponents of a program that is repeated are offered as often, too.
     """
-    few = asked.take(slice(0, FEW))
-    most = EQUAL_WORK * float(work[:FEW].mean())
-    costs = {
-        scheme: float(_measured(scheme, dictionary, few, refinement).work.mean())
-        for scheme in portfolio(dictionary, query.setting, sorted({*COPIES, *(repeats * copies for copies in COPIES)}))
-    }
+    few = asked.take(slice(0, COSTED))
+    most = EQUAL_WORK * float(work[:COSTED].mean())
+    costs: dict[Scheme, float] = {}
+    offered = portfolio(dictionary, query.setting, sorted({*COPIES, *(repeats * copies for copies in COPIES)}))
+    for _, family in groupby(offered, key=lambda scheme: (scheme.name, scheme.outer)):
+        for scheme in family:  # from few copies to many: beyond the first that is too dear, all are
+            costs[scheme] = float(_measured(scheme, dictionary, few, refinement).work.mean())
+            if costs[scheme] > most:
+                break
     rivals = [scheme for scheme, cost in costs.items() if cost <= most]
     if not rivals:
         return min(costs, key=costs.__getitem__)
