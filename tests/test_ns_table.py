@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from hycop import evaluation
@@ -17,7 +16,7 @@ from hycop.experiments.table import Bench
 from hycop.problems import PROBLEMS, compressible
 from hycop.training import TrainingConfig, gate
 
-SMALLEST = {"samples": 8, "max_steps": 3, "tries": 1, "patterns": 1, "rounds": 1, "iterations": 1, "metric": "nrmse"}
+SMALLEST = {"samples": 8, "max_steps": 5, "tries": 1, "patterns": 1, "rounds": 1, "iterations": 1, "metric": "nrmse"}
 SPLITS = ("pdebench", "id", "ood"), ("converged", "id", "ood")
 
 
@@ -67,8 +66,6 @@ def test_ns(bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     assert quoted == {("HyCOP", "pdebench"): 4.04e-2, (ns.STRANG, "pdebench"): 7.56e-2}
     speedups = [row for row in rows if row.metric.startswith("speedup")]
     assert len(speedups) == 4 and all(row.value > 0 for row in speedups)
-    longer = [row for row in rows if row.metric == "nrmse" and row.method == "HyCOP" and row.variant == "steps<=33"]
-    assert all(np.isfinite(row.value) for row in longer)
     assert set(ns.figures(bench, rows)) == {"ns_pdebench", "ns_id", "ns_ood"}
 
 

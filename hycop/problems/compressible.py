@@ -14,7 +14,12 @@ tanh of width 0.01. The norms come from a fixed set of points, so a sample is th
 
 γ = 5/3, and M = η = ζ = 0.1 as in the paper, which asks for T = 0.05 and nothing out of distribution. The ``ood`` split
 is this project's: M from 0.2 to 0.4, η and ζ each from 0.03 to 0.07 or from 0.15 to 0.3. ``train`` and ``trajectory``
-spread the query times.
+spread the query times; programs for times beyond the training's are repeated.
+
+PDEBench's data are not the solution of these equations. Its generator takes Euler and viscosity one after the other
+(Lie) in steps h of Courant number 0.3 on 128² cells, which is Strang's scheme with ½h of viscosity moved from its start
+to its end, and leaves about 7e-3 of nRMSE to the solution. So there are two problems: ``ns2d``, whose truth is the
+converged solution, and ``ns2d-pdebench``, whose truth is that scheme on its own grid, averaged to that of the queries.
 """
 
 from __future__ import annotations
@@ -163,11 +168,15 @@ NS2D = Problem(
         "trajectory": _split((0.1, 0.1), [(0.1, 0.1)], (0.005, 0.1)),
     },
     dictionaries=_dictionaries(),
-    features=("mach", "sound_crossings", "viscous", "variation", "pressure_variation", "gradient_x", "gradient_y"),
+    features=("mach", "sound_crossings", "viscous", "variation", "pressure_variation"),
     gain_features=(),
     reference=_reference,
-    settings={"shape": (32, 32), "metric": "nrmse", "max_steps": 17},
-    presets={"quick": {"samples": 32, "tries": 1, "patterns": 1, "rounds": 2, "iterations": 5}},
+    # on 32² cells the primitives err more than the composition, so it learns to compose them as finely as can be
+    settings={"shape": (32, 32), "metric": "nrmse", "max_steps": 17, "target": "limit"},
+    presets={
+        "quick": {"samples": 24, "tries": 1, "patterns": 1, "rounds": 1, "iterations": 4},
+        "laptop": {"samples": 48, "validation": 200, "tries": 2, "patterns": 1, "rounds": 2, "iterations": 6},
+    },
     border=_border,
     estimated=2,
 )
@@ -179,5 +188,7 @@ PROBLEMS = (
         name="ns2d-pdebench",
         behaviour="the same as PDEBench's scheme solves it at 128², with its splitting error: for data of PDEBench",
         reference=_pdebench_reference,
+        # what this scheme does differently is small beside the error of the primitives on 32² cells
+        settings={"shape": (64, 64), "metric": "nrmse", "max_steps": 17},
     ),
 )
