@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hycop.data import Dataset, PDEBenchFile, write_pdebench
+from hycop.cli.common import Reading
+from hycop.data import Dataset, PDEBenchFile, save, write_pdebench
 from hycop.data.pdebench import decode, encode, gas_channels
 from hycop.errors import DatasetError, InvalidInputError, OutputError
 from hycop.grid import Grid, restrict
+from hycop.problems import problem
 from hycop.problems.compressible import PROBLEMS, SIDE
 from hycop.query import Channel, Setting
 
@@ -261,7 +264,7 @@ def test_pdebench_s_own_file() -> None:
 
 # The problem ns2d
 
-NS2D = PROBLEMS[0]
+NS2D, AS_PDEBENCH = PROBLEMS
 
 
 def initial_states(
@@ -317,3 +320,37 @@ def test_a_sample_has_its_truth() -> None:
     assert data.states.shape == (1, 2, 4, 16, 16) and data.reference.startswith("CompressibleReference(euler+viscosity")
     assert data.reference_error is not None and data.reference_error < 1e-3
     assert NS2D.subflow(["euler"]).advances == {"euler"}
+
+
+def test_the_truth_of_pdebench_is_that_of_its_grid() -> None:
+    coarse, fine = (replace(AS_PDEBENCH, estimated=0).sample(1, "id", shape=(n, n), times=[0.002]) for n in (32, 128))
+    assert coarse.reference.startswith("PDEBenchReference") and fine.reference.startswith("PDEBenchReference")
+    np.testing.assert_allclose(coarse.states, restrict(fine.states, (32, 32)), rtol=1e-12, atol=1e-12)
+
+
+def test_densities_and_pressures_must_be_positive() -> None:
+    setting, u = initial_states("id", 3, (16, 16))
+    still = np.repeat(u[:, None], 2, axis=1)
+
+    def checked(states: np.ndarray[Any, Any]) -> Dataset:
+        return NS2D.checked(Dataset("ns2d", "id", states, np.tile([0.0, 0.1], (3, 1)), setting))
+
+    assert checked(still).samples == 3
+    still[2, 1, 3, 5, 5] = 0.0  # less energy than the flow has by its speed alone
+    with pytest.raises(InvalidInputError, match=r"^pressure of sample 2, time index 1, is -.*: it must be above zero"):
+        checked(still)
+    still[1, 0, 0, 4, 4] = 0.0
+    with pytest.raises(InvalidInputError, match=r"^density of sample 1, time index 0, is 0 somewhere"):
+        checked(still)
+
+
+def test_a_bad_file_of_our_own_is_named_with_channel_and_sample(tmp_path: Path) -> None:
+    water = problem("swe1d")
+    states = np.ones((3, 2, 2, 16))
+    states[1, 1, 0, 7] = -0.5
+    setting = Setting(water.grid((16,), batch=3), water.channels, {"g": 9.81})
+    path = tmp_path / "dry.nc"
+    save(Dataset("swe1d", "id", states, np.tile([0.0, 0.1], (3, 1)), setting), path)
+    with pytest.raises(InvalidInputError) as caught:
+        Reading().load(path, "swe1d")
+    assert str(caught.value) == f"{path}: h of sample 1, time index 1, is -0.5 somewhere: it must be above zero"

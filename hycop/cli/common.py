@@ -19,7 +19,7 @@ from rich.table import Table as RichTable
 
 from hycop.data import Dataset, load
 from hycop.data.pdebench import PDEBENCH, PDEBenchFile
-from hycop.errors import InvalidInputError
+from hycop.errors import HyCOPError, InvalidInputError
 from hycop.evaluation import CURVE, Row
 from hycop.files import provenance, write_json
 from hycop.problems import PROBLEMS
@@ -109,6 +109,14 @@ class Reading:
     boundary: str | None = None
 
     def load(self, path: Path, problem: str | None) -> Dataset:
+        """The data of a file, if they are such as the problem, where it is known, needs."""
+        data, known = self._read(path, problem), PROBLEMS.get(problem or "")
+        try:
+            return data if known is None else known.checked(data)
+        except HyCOPError as error:
+            raise InvalidInputError(f"{path}: {error}") from None
+
+    def _read(self, path: Path, problem: str | None) -> Dataset:
         if self.samples is not None and self.samples < 1:
             raise InvalidInputError(f"--samples is {self.samples}: at least 1 is needed")
         if path.suffix not in PDEBENCH:

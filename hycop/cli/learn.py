@@ -33,7 +33,7 @@ from hycop.errors import InvalidInputError
 from hycop.executors import executor as find_executor
 from hycop.files import checked_output, replacing
 from hycop.plots import Point, error_figure
-from hycop.problems import PROBLEMS, Problem, problem
+from hycop.problems import Problem, problem
 from hycop.surrogate import HyCOP, UntrustedWarning
 from hycop.training import Gate, Progress, Report, configured
 from hycop.training.config import settings_from
@@ -195,8 +195,7 @@ def predict(
     model = HyCOP.load(folder)
     reading = Reading(samples, frames, None, tuple(param or ()), boundary)
     data = reading.load(source, model.model.problem)
-    known = PROBLEMS.get(model.model.problem)
-    data = data.arranged(model.model.channels) if known is None else known.checked(data)
+    data = data.arranged(model.model.channels)
     asked = numbers(times, "--times")
     if asked is None:
         if np.ptp(data.times, axis=0).any():

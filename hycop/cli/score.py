@@ -221,7 +221,7 @@ def evaluate_command(
     for each in splits:
         if data_file is not None:
             reading = Reading(samples, frames, shape, tuple(param or ()), boundary)
-            datasets = [chosen.checked(reading.load(data_file, chosen.name))]
+            datasets = [reading.load(data_file, chosen.name)]
         else:
             options = {"shape": shape_of(shape), "times": numbers(times, "--times"), "boundary": boundary_of(boundary)}
             datasets = _datasets(chosen, each, samples or 100, seed or 0, seeds or 3, **options)

@@ -14,7 +14,12 @@ tanh of width 0.01. The norms come from a fixed set of points, so a sample is th
 
 γ = 5/3, and M = η = ζ = 0.1 as in the paper, which asks for T = 0.05 and nothing out of distribution. The ``ood`` split
 is this project's: M from 0.2 to 0.4, η and ζ each from 0.03 to 0.07 or from 0.15 to 0.3. ``train`` and ``trajectory``
-spread the query times.
+spread the query times; programs for times beyond the training's are repeated.
+
+PDEBench's data are not the solution of these equations. Its generator takes Euler and viscosity one after the other
+(Lie) in steps h of Courant number 0.3 on 128² cells, which is Strang's scheme with ½h of viscosity moved from its start
+to its end, and leaves about 7e-3 of nRMSE to the solution. So there are two problems: ``ns2d``, whose truth is the
+converged solution, and ``ns2d-pdebench``, whose truth is that scheme on its own grid, averaged to that of the queries.
 """
 
 from __future__ import annotations
@@ -39,7 +44,7 @@ from hycop.problems.definition import Problem, Split
 from hycop.problems.draw import Draw, Intervals
 from hycop.problems.initial_conditions import box_of
 from hycop.query import Channel, Setting
-from hycop.references import CompressibleReference, Reference
+from hycop.references import CompressibleReference, PDEBenchReference, Reference
 
 GAMMA = 5.0 / 3.0
 WAVES = np.array([-4, -3, -2, -1, 1, 2, 3, 4])
@@ -119,6 +124,11 @@ def _reference(processes: frozenset[str], boundary: tuple[str, ...], shape: tupl
     return CompressibleReference(processes, max(2, ceil(FINEST / min(shape))))
 
 
+def _pdebench_reference(processes: frozenset[str], boundary: tuple[str, ...], shape: tuple[int, ...]) -> Reference:
+    """PDEBench's scheme on PDEBench's grid, whatever the grid of the queries."""
+    return PDEBenchReference(processes, max(1, ceil(FINEST / min(shape))))
+
+
 def _dictionaries() -> Mapping[str, Dictionary]:
     return {
         "central": Dictionary({"euler": CentralEuler(), "viscosity": SqrtDensityViscosity()}),
@@ -141,30 +151,44 @@ def _split(mach: tuple[float, float], viscosity: Intervals, time: tuple[float, f
     )
 
 
+NS2D = Problem(
+    name="ns2d",
+    equation="ρ_t + ∇·(ρv) = 0, (ρv)_t + ∇·(ρ v⊗v) + ∇p = ∇·τ, E_t + ∇·((E + p)v) = ∇·(work of τ)",
+    behaviour="compressible flow with PDEBench's viscosity at Mach 0.1; splits id and ood at T=0.05, train at T in "
+    "[0.01, 0.06]",
+    processes=("euler", "viscosity"),
+    channels=gas_channels(2),
+    shape=(128, 128),
+    lengths=(1.0, 1.0),
+    boundary=("periodic", "periodic"),
+    splits={
+        "train": _split((0.1, 0.1), [(0.1, 0.1)], (0.01, 0.06)),
+        "id": _split((0.1, 0.1), [(0.1, 0.1)], (0.05, 0.05)),
+        "ood": _split((0.2, 0.4), [(0.03, 0.07), (0.15, 0.3)], (0.05, 0.05)),
+        "trajectory": _split((0.1, 0.1), [(0.1, 0.1)], (0.005, 0.1)),
+    },
+    dictionaries=_dictionaries(),
+    features=("mach", "sound_crossings", "viscous", "variation", "pressure_variation"),
+    gain_features=(),
+    reference=_reference,
+    # on 32² cells the primitives err more than the composition, so it learns to compose them as finely as can be
+    settings={"shape": (32, 32), "metric": "nrmse", "max_steps": 17, "target": "limit"},
+    presets={
+        "quick": {"samples": 24, "tries": 1, "patterns": 1, "rounds": 1, "iterations": 4},
+        "laptop": {"samples": 48, "validation": 200, "tries": 2, "patterns": 1, "rounds": 2, "iterations": 6},
+    },
+    border=_border,
+    estimated=2,
+)
+
 PROBLEMS = (
-    Problem(
-        name="ns2d",
-        equation="ρ_t + ∇·(ρv) = 0, (ρv)_t + ∇·(ρ v⊗v) + ∇p = ∇·τ, E_t + ∇·((E + p)v) = ∇·(work of τ)",
-        behaviour="compressible flow with PDEBench's viscosity at Mach 0.1; splits id and ood at T=0.05, train at T in "
-        "[0.01, 0.1]",
-        processes=("euler", "viscosity"),
-        channels=gas_channels(2),
-        shape=(128, 128),
-        lengths=(1.0, 1.0),
-        boundary=("periodic", "periodic"),
-        splits={
-            "train": _split((0.1, 0.1), [(0.1, 0.1)], (0.01, 0.1)),
-            "id": _split((0.1, 0.1), [(0.1, 0.1)], (0.05, 0.05)),
-            "ood": _split((0.2, 0.4), [(0.03, 0.07), (0.15, 0.3)], (0.05, 0.05)),
-            "trajectory": _split((0.1, 0.1), [(0.1, 0.1)], (0.005, 0.1)),
-        },
-        dictionaries=_dictionaries(),
-        features=("mach", "sound_crossings", "viscous", "variation", "pressure_variation", "gradient_x", "gradient_y"),
-        gain_features=(),
-        reference=_reference,
-        settings={"shape": (32, 32), "metric": "nrmse", "max_steps": 17},
-        presets={"quick": {"samples": 32, "tries": 1, "patterns": 1, "rounds": 2, "iterations": 5}},
-        border=_border,
-        estimated=2,
+    NS2D,
+    replace(
+        NS2D,
+        name="ns2d-pdebench",
+        behaviour="the same as PDEBench's scheme solves it at 128², with its splitting error: for data of PDEBench",
+        reference=_pdebench_reference,
+        # what this scheme does differently is small beside the error of the primitives on 32² cells
+        settings={"shape": (64, 64), "metric": "nrmse", "max_steps": 17},
     ),
 )

@@ -32,6 +32,9 @@ ESTIMATED = 32
 ESTIMATED_WITH_ENDS = 4
 """The same where an axis has ends: that truth costs some twenty times as much."""
 
+POSITIVE = ("h", "density", "pressure")
+"""Channels, of a state or of its border, that are above zero wherever they occur."""
+
 BLOCK_BYTES = 32 * 2**20
 """How much of the fine initial state is made at a time."""
 
@@ -106,13 +109,20 @@ class Problem:
         return tuple(next(iter(self.splits.values())).params)
 
     def checked(self, data: Dataset) -> Dataset:
-        """Somebody's data, if they have the coefficients and channels of this problem; channels in its order."""
+        """Somebody's data, if they have the coefficients and channels of this problem, and depths, densities and
+        pressures above zero; channels in its order."""
         known, given = set(self.parameters), set(data.setting.params)
         for name in sorted(given - known):
             raise UnknownNameError("parameter", name, known, f"(of problem {self.name})")
         for name in sorted(known - given):
             raise InvalidInputError(f"parameter '{name}' of problem {self.name} is missing from the data")
-        return data.arranged(self.channels)
+        arranged = data.arranged(self.channels)
+        for frame in range(arranged.times.shape[1]):
+            states = arranged.states[:, frame]
+            _check_positive(states, arranged.setting, frame)
+            if self.border is not None:
+                _check_positive(*self.border(states, arranged.setting), frame)
+        return arranged
 
     def split(self, name: str) -> Split:
         if name not in self.splits:
@@ -235,3 +245,15 @@ def _checked_times(times: Sequence[float]) -> Array:
     if not (out.size and np.isfinite(out).all() and (out >= 0).all() and (np.diff(out) > 0).all()):
         raise InvalidInputError(f"times {list(times)}: increasing, finite, non-negative numbers are needed")
     return out
+
+
+def _check_positive(states: Array, setting: Setting, frame: int) -> None:
+    for position, channel in enumerate(setting.channels):
+        if channel.name in POSITIVE:
+            lowest = states[:, position].reshape(setting.batch, -1).min(axis=1)
+            bad = np.flatnonzero(~(lowest > 0))
+            if bad.size:
+                raise InvalidInputError(
+                    f"{channel.name} of sample {bad[0]}, time index {frame}, is {lowest[bad[0]]:g} somewhere: "
+                    "it must be above zero"
+                )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from itertools import groupby
 
 import numpy as np
 
@@ -23,10 +24,13 @@ MARGIN = 1e-3
 """Share by which the learned error must be smaller: less is rounding."""
 
 FEW, FEWEST = 32, 8
-"""Queries on which the work of every scheme is measured, and its error estimated: the more the cheaper they are."""
+"""Queries on which the error of every affordable scheme is estimated: the more the cheaper they are."""
 
 TRIED = 2**16
 """Values in the states of those queries, about."""
+
+COSTED = 4
+"""Queries on which the work of the schemes is measured: that of one scheme over that of another hardly varies."""
 
 COPIES = (1, 2, 3, 4, 6, 8)
 """How often each scheme is repeated."""
@@ -69,13 +73,15 @@ def best_classical(
     Affordable is what takes, on the first queries ``asked``, at most 1.02 times the ``work`` of a policy on them.
     The opponents of a program that is repeated are offered as often, too.
     """
-    count = _few(query, refinement)
-    few = asked.take(slice(0, count))
-    most = EQUAL_WORK * float(work[:count].mean())
-    costs = {
-        scheme: float(_measured(scheme, dictionary, few, refinement).work.mean())
-        for scheme in portfolio(dictionary, query.setting, sorted({*COPIES, *(repeats * copies for copies in COPIES)}))
-    }
+    few = asked.take(slice(0, COSTED))
+    most = EQUAL_WORK * float(work[:COSTED].mean())
+    costs: dict[Scheme, float] = {}
+    offered = portfolio(dictionary, query.setting, sorted({*COPIES, *(repeats * copies for copies in COPIES)}))
+    for _, family in groupby(offered, key=lambda scheme: (scheme.name, scheme.outer)):
+        for scheme in family:  # from few copies to many: beyond the first that is too dear, all are
+            costs[scheme] = float(_measured(scheme, dictionary, few, refinement).work.mean())
+            if costs[scheme] > most:
+                break
     rivals = [scheme for scheme, cost in costs.items() if cost <= most]
     if not rivals:
         return min(costs, key=costs.__getitem__)
@@ -86,7 +92,8 @@ def best_classical(
         return float(_errors(error, states, truth[:count], part).mean())
 
     # the few best on some of the queries are compared on all of them
-    finalists = sorted(rivals, key=lambda scheme: mean_error(scheme, count))[:FINALISTS]
+    some = _few(query, refinement)
+    finalists = sorted(rivals, key=lambda scheme: mean_error(scheme, some))[:FINALISTS]
     return min(finalists, key=lambda scheme: mean_error(scheme, query.batch))
 
 
