@@ -45,16 +45,20 @@ class Model:
     static_theta: Array | None = None
 
     def programs(self, query: Query, dictionary: Dictionary | None = None) -> ProgramBatch:
-        """A program per query: the policy's, or the classical one where the gate has decided so; either is repeated for
-        times beyond the training's, because the gate has compared them up to those."""
+        """A program per query: the policy's, or the classical one where the gate has decided so; for times beyond the
+        training's either is repeated, or the classical one follows the policy's."""
         dictionary = self.dictionary if dictionary is None else dictionary
         repeats = self.repeats(query)
         part = Query(query.u0, query.setting, query.time / repeats)
-        classical = _repeated(splitting(self.gate.classical).programs(part, dictionary), repeats)
+        once = splitting(self.gate.classical).programs(part, dictionary)
+        classical = _repeated(once, repeats)
         if not self.gate.kept:
             return classical
         learned = self.policy.programs(self.theta[None], self.view(part)).repeated(self.config.repeats)
-        learned = _repeated(learned, repeats)
+        if self.gate.classical_when_repeated:
+            learned = _followed(learned, _repeated(once, repeats - 1))
+        else:
+            learned = _repeated(learned, repeats)
         if not self.gate.classical_when_clipped:
             return learned
         outside: Array = np.asarray(self.untrusted(query).any(axis=1))
@@ -103,6 +107,12 @@ def _repeated(once: ProgramBatch, repeats: Array) -> ProgramBatch:
     ops, durations = np.tile(once.ops, longest), np.tile(once.durations, longest)
     copy = np.repeat(np.arange(longest), once.ops.shape[1])
     return ProgramBatch(once.names, np.where(copy < repeats[:, None], ops, EMPTY), durations)
+
+
+def _followed(first: ProgramBatch, then: ProgramBatch) -> ProgramBatch:
+    """Programs of one batch, and after them those of the other."""
+    ops, durations = np.hstack([first.ops, then.ops]), np.hstack([first.durations, then.durations])
+    return ProgramBatch(first.names, ops, durations)
 
 
 def _chosen(first: Array, a: ProgramBatch, b: ProgramBatch) -> ProgramBatch:

@@ -137,8 +137,14 @@ class KuramotoSivashinskyNonlinear:
             block = order[start : start + samples]
             out[block, 0] = _march(u[block, 0].astype(np.float64), tau[block], steps[block], k[block])
 
-        with ThreadPoolExecutor(numba.get_num_threads()) as pool:
-            list(pool.map(advance, range(0, order.size, samples)))
+        starts = range(0, order.size, samples)
+        threads = min(numba.get_num_threads(), len(starts))
+        if threads <= 1:  # starting a thread takes as long as a few sub-steps
+            for start in starts:
+                advance(start)
+            return out
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(advance, starts))
         return out
 
     def work(self, u: Array, duration: Array, setting: Setting) -> Array:

@@ -102,7 +102,7 @@ PROBLEMS = (
         reference=_reference,
         settings={"max_steps": 18},
         presets={
-            "quick": {"tries": 3, "patterns": 1, "rounds": 2},
+            "quick": {"samples": 192, "tries": 2, "patterns": 1, "rounds": 1},
             "laptop": {"samples": 512, "tries": 4, "rounds": 3, "iterations": 10},
         },
     ),
