@@ -45,13 +45,20 @@ class Model:
     static_theta: Array | None = None
 
     def programs(self, query: Query, dictionary: Dictionary | None = None) -> ProgramBatch:
-        """A program per query: the policy's, repeated for times beyond the training's, or the classical one where the
-        gate has decided so."""
+        """A program per query: the policy's, or the classical one where the gate has decided so; for times beyond the
+        training's either is repeated, or the classical one follows the policy's."""
         dictionary = self.dictionary if dictionary is None else dictionary
-        classical = splitting(self.gate.classical).programs(query, dictionary)
+        repeats = self.repeats(query)
+        part = Query(query.u0, query.setting, query.time / repeats)
+        once = splitting(self.gate.classical).programs(part, dictionary)
+        classical = _repeated(once, repeats)
         if not self.gate.kept:
             return classical
-        learned = self._learned(query)
+        learned = self.policy.programs(self.theta[None], self.view(part)).repeated(self.config.repeats)
+        if self.gate.classical_when_repeated:
+            learned = _followed(learned, _repeated(once, repeats - 1))
+        else:
+            learned = _repeated(learned, repeats)
         if not self.gate.classical_when_clipped:
             return learned
         outside: Array = np.asarray(self.untrusted(query).any(axis=1))
@@ -74,15 +81,6 @@ class Model:
             )
         return np.maximum(1, np.ceil(ratio - 1e-9)).astype(np.int64)
 
-    def _learned(self, query: Query) -> ProgramBatch:
-        repeats = self.repeats(query)
-        part = Query(query.u0, query.setting, query.time / repeats)
-        once = self.policy.programs(self.theta[None], self.view(part)).repeated(self.config.repeats)
-        longest = int(repeats.max(initial=1))
-        ops, durations = np.tile(once.ops, longest), np.tile(once.durations, longest)
-        copy = np.repeat(np.arange(longest), once.ops.shape[1])
-        return ProgramBatch(once.names, np.where(copy < repeats[:, None], ops, EMPTY), durations)
-
     def untrusted(self, query: Query) -> Array:
         """Which features of which queries lie outside the trained range, (batch, feature)."""
         return self.view.ranges.outside(self.view.features(query))
@@ -101,6 +99,20 @@ class Model:
         """The states at the query times, and the work they took."""
         dictionary = self.dictionary if dictionary is None else dictionary
         return measure(self.programs(query, dictionary), dictionary, query, refinement=self.refinement)
+
+
+def _repeated(once: ProgramBatch, repeats: Array) -> ProgramBatch:
+    """Each program as it stands, as often as its entry (batch,) says."""
+    longest = int(repeats.max(initial=1))
+    ops, durations = np.tile(once.ops, longest), np.tile(once.durations, longest)
+    copy = np.repeat(np.arange(longest), once.ops.shape[1])
+    return ProgramBatch(once.names, np.where(copy < repeats[:, None], ops, EMPTY), durations)
+
+
+def _followed(first: ProgramBatch, then: ProgramBatch) -> ProgramBatch:
+    """Programs of one batch, and after them those of the other."""
+    ops, durations = np.hstack([first.ops, then.ops]), np.hstack([first.durations, then.durations])
+    return ProgramBatch(first.names, ops, durations)
 
 
 def _chosen(first: Array, a: ProgramBatch, b: ProgramBatch) -> ProgramBatch:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hycop.errors import UnknownNameError
-from hycop.experiments import coverage, features, fixed_time, learner, ns, one_dimensional, schemes, trajectory
+from hycop.experiments import coverage, features, fixed_time, ks, learner, ns, one_dimensional, schemes, trajectory
 from hycop.experiments.table import Table
 
 __all__ = ["TABLES", "Table", "table"]
@@ -20,6 +20,7 @@ TABLES: Mapping[str, Table] = {
         fixed_time.TABLE,
         trajectory.TABLE,
         ns.TABLE,
+        ks.TABLE,
         coverage.TABLE,
     )
 }

@@ -101,5 +101,9 @@ PROBLEMS = (
         gain_features=(),
         reference=_reference,
         settings={"max_steps": 18},
+        presets={
+            "quick": {"samples": 192, "tries": 2, "patterns": 1, "rounds": 1},
+            "laptop": {"samples": 512, "tries": 4, "rounds": 3, "iterations": 10},
+        },
     ),
 )

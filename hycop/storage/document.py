@@ -101,6 +101,7 @@ class GatePart(_Part):
     learned_extreme: Measure
     classical_extreme: Measure
     classical_when_clipped: bool
+    classical_when_repeated: bool = False
     learned_work: Measure
     classical_work: Measure
     samples: Annotated[int, Field(ge=0)]

@@ -41,7 +41,10 @@ FINALISTS = 8
 
 @dataclass(frozen=True)
 class Gate:
-    """The decision of a run and its numbers: mean errors on the held-out queries and on their most extreme tenth."""
+    """The decision of a run and its numbers: mean errors on the held-out queries and on their most extreme tenth.
+
+    ``classical_when_repeated``: beyond the times of training only the first part is the policy's, the rest classical.
+    """
 
     kept: bool
     classical: str
@@ -53,6 +56,7 @@ class Gate:
     learned_work: float
     classical_work: float
     samples: int
+    classical_when_repeated: bool = False
 
     def to_json(self) -> dict[str, object]:
         return asdict(self)

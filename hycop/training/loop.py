@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +15,12 @@ from hycop.execution import measure
 from hycop.executors import Executor, LocalExecutor
 from hycop.features import FeatureMap, FeatureRange
 from hycop.grid import Array
+from hycop.metrics import rel_l2
 from hycop.policy import Allotment, Inputs, Pattern, Policy, SlotPolicy
 from hycop.primitive import Primitive
+from hycop.program import ProgramBatch
 from hycop.query import Query
+from hycop.splitting import Scheme
 from hycop.training.checkpoint import Journal, array_hash, claimed, fingerprint, stoppable
 from hycop.training.config import TrainingConfig
 from hycop.training.gate import Gate, best_classical, gate
@@ -25,6 +28,9 @@ from hycop.training.objective import Objective
 from hycop.training.progress import Meter, Report
 from hycop.training.recipe import Recipe
 from hycop.version import __version__
+
+CONTINUED, CONTINUED_COPIES = 24, 8
+"""Queries on which a second run of their programs is judged, and copies of the limit's scheme that judge it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,4 +168,24 @@ def _judged(task: Task, config: TrainingConfig, policy: Policy, theta: Array, vi
         config.metric,
         repeats=config.repeats,
     )
-    return gate(states, work, rival, task.dictionary, query, truth, inputs.features, config.refinement, config.metric)
+    found = gate(states, work, rival, task.dictionary, query, truth, inputs.features, config.refinement, config.metric)
+    return replace(found, classical_when_repeated=_worse_when_repeated(task, config, programs, rival))
+
+
+def _worse_when_repeated(task: Task, config: TrainingConfig, programs: ProgramBatch, rival: Scheme) -> bool:
+    """Whether the programs of some held-out queries, once more from where the truth ends, come less close to the limit
+    of the dictionary than the classical scheme: a schedule for initial states need not suit what they become.
+
+    Gains are there to leave the limit, so with them it cannot judge."""
+    if config.budget != "consistent":
+        return False
+    few = slice(0, CONTINUED)
+    asked = task.held_out.query.take(few)
+    query = Query(task.held_out.truth[few], asked.setting, asked.time)
+    bottom = limit(task.dictionary, query, most=CONTINUED_COPIES, refinement=config.refinement).states
+    learned, classical = (
+        measure(each, task.dictionary, query, refinement=config.refinement, strict=False).states
+        for each in (programs.take(np.arange(query.batch)), rival.programs(query, task.dictionary))
+    )
+    ours, theirs = (rel_l2(states, bottom, query.setting).mean() for states in (learned, classical))
+    return bool(np.nan_to_num(ours, nan=np.inf) > np.nan_to_num(theirs, nan=np.inf))
