@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from hycop.data import Dataset, load, save
 from hycop.dictionary import Dictionary
-from hycop.errors import HyCOPError, InvalidInputError
+from hycop.errors import HyCOPError, InvalidInputError, UnknownNameError
 from hycop.execution import Outcome
 from hycop.executors import Executor
 from hycop.features import FEATURES, FeatureMap, available, clock
@@ -24,7 +25,7 @@ from hycop.program import Program, ProgramBatch
 from hycop.query import Query, Setting
 from hycop.storage import load_model, save_model
 from hycop.training import Report, Task, TrainingConfig, configured, train
-from hycop.training.checkpoint import DATA
+from hycop.training.checkpoint import DATA, claimed
 from hycop.training.checkpoint import FILE as CHECKPOINT
 from hycop.training.front import work_levels
 
@@ -91,12 +92,13 @@ class HyCOP:
         _checked_source(source)
         config = configured(preset, {**_suited(source, preset), **settings})
         where = None if folder is None else Path(folder)
-        task, named = _task(source, held_out, self.dictionary, config, seed, where if resume else None)
-        if where is not None:
-            _keep(task, where)
-        self._model = _learned(
-            task, named, config, seed, folder=where, resume=resume, force=force, executor=executor, report=report
-        )
+        with nullcontext() if where is None else claimed(where, resume):
+            task, named = _task(source, held_out, self.dictionary, config, seed, where if resume else None)
+            if where is not None:
+                _keep(task, where)
+            self._model = _learned(
+                task, named, config, seed, folder=where, resume=resume, force=force, executor=executor, report=report
+            )
         return self
 
     def front(
@@ -118,18 +120,19 @@ class HyCOP:
         to the most that ``max_steps`` (and ``max_work``) allow. With a folder each has one of its own there."""
         config = configured(preset, {**_suited(source, preset), **settings})
         where = None if folder is None else Path(folder)
-        task, named = _task(source, held_out, self.dictionary, config, seed, where if resume else None)
-        if where is not None:
-            _keep(task, where)
         models: list[HyCOP] = []
-        for index, most in enumerate(work_levels(task, config, points)):
-            part = None if where is None else output_folder(where / f"point{index}")
-            level = config.model_copy(update={"max_work": most})
-            options = {"folder": part, "resume": resume, "force": force, "executor": executor, "report": report}
-            found = HyCOP.of(_learned(task, named, level, seed, **options))
-            # more work that buys nothing is not part of a front
-            if not models or found.model.held_out_error < models[-1].model.held_out_error:
-                models.append(found)
+        with nullcontext() if where is None else claimed(where, resume):
+            task, named = _task(source, held_out, self.dictionary, config, seed, where if resume else None)
+            if where is not None:
+                _keep(task, where)
+            for index, most in enumerate(work_levels(task, config, points)):
+                part = None if where is None else output_folder(where / f"point{index}")
+                level = config.model_copy(update={"max_work": most})
+                options = {"folder": part, "resume": resume, "force": force, "executor": executor, "report": report}
+                found = HyCOP.of(_learned(task, named, level, seed, **options))
+                # more work that buys nothing is not part of a front
+                if not models or found.model.held_out_error < models[-1].model.held_out_error:
+                    models.append(found)
         return models
 
     def query(
@@ -159,6 +162,10 @@ class HyCOP:
                 f"lengths {lengths}, times {times}: a length for each of {axes} axes (or a row for each state) and "
                 "numbers for times are needed"
             ) from None
+        known = PROBLEMS.get(model.problem)
+        for name in params:
+            if known is not None and name not in known.parameters:
+                raise UnknownNameError("parameter", name, known.parameters, f"(of problem {known.name})")
         grid = Grid(u0.shape[2:], box, model.boundary).with_boundary(model.boundary if boundary is None else boundary)
         setting = Setting(grid, model.channels, dict(params))  # type: ignore[arg-type]
         return Query(u0, setting, np.zeros(u0.shape[0])).at(asked)

@@ -98,7 +98,7 @@ def test_sigterm_checkpoints_and_exits(tmp_path: Path) -> None:
     assert second.returncode == 2 and "another trainer" in second.stderr
     process.send_signal(signal.SIGTERM)
     _, errors = process.communicate(timeout=60)
-    assert process.returncode == 2 and "--resume" in errors and "Traceback" not in errors
+    assert process.returncode == 130 and "--resume" in errors and "Traceback" not in errors
     assert read(tmp_path / "run") is not None
 
 

@@ -10,7 +10,11 @@ import typer
 from hycop.cli import explore, learn, score
 from hycop.cli.common import app
 from hycop.errors import HyCOPError
+from hycop.training import Stopped
 from hycop.version import __version__
+
+INTERRUPTED = 130
+"""The shell's code for a command that was told to stop."""
 
 __all__ = ["app", "explore", "learn", "main", "score"]
 
@@ -32,17 +36,17 @@ def options(
 
 
 def main() -> None:
-    """Runs the command line: a user's mistake is one line and exit code 2, any other failure one line and 1."""
+    """Runs the command line: a mistake of the user is one line and exit code 2, a stop 130, any other failure 1."""
     try:
         app()
     except HyCOPError as error:
         if "--debug" in sys.argv:
             raise
         print(f"hycop: {error}", file=sys.stderr)
-        sys.exit(2)
+        sys.exit(INTERRUPTED if isinstance(error, Stopped) else 2)
     except KeyboardInterrupt:
         print("hycop: interrupted", file=sys.stderr)
-        sys.exit(130)
+        sys.exit(INTERRUPTED)
     except Exception as error:
         if "--debug" in sys.argv:
             raise

@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from hycop.training.checkpoint import Stopped
 from hycop.training.config import PRESETS, TrainingConfig, configured
 from hycop.training.gate import Gate
 from hycop.training.loop import Task, Trained, View, train
 from hycop.training.progress import Progress, Report
 
-__all__ = ["PRESETS", "Gate", "Progress", "Report", "Task", "Trained", "TrainingConfig", "View", "configured", "train"]
+__all__ = [
+    "PRESETS",
+    "Gate",
+    "Progress",
+    "Report",
+    "Stopped",
+    "Task",
+    "Trained",
+    "TrainingConfig",
+    "View",
+    "configured",
+    "train",
+]

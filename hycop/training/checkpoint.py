@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import os
+import shutil
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -57,8 +58,10 @@ def array_hash(*arrays: Array) -> str:
 
 
 @contextmanager
-def claimed(folder: Path) -> Iterator[Path]:
-    """The folder, made if need be, for this trainer alone; the lock goes with the process, however it ends."""
+def claimed(folder: Path, resume: bool) -> Iterator[Path]:
+    """The folder, made if need be, for this trainer alone; the lock goes with the process, however it ends. One that
+    was made for a run that wrote nothing is removed again."""
+    made = not folder.exists()
     output_folder(folder)
     descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT)
     try:
@@ -66,11 +69,19 @@ def claimed(folder: Path) -> Iterator[Path]:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise RunFolderError(f"{folder}: another trainer is at work there; wait for it or choose another") from None
+        _refuse_another(folder, resume)
         for name in (FILE, HISTORY, *DATA):
             remove_leftovers(folder / name)
         yield folder
     finally:
+        if made and [entry.name for entry in folder.iterdir()] == [LOCK]:
+            shutil.rmtree(folder, ignore_errors=True)
         os.close(descriptor)
+
+
+def _refuse_another(folder: Path, resume: bool) -> None:
+    if (folder / FILE).exists() and not resume:
+        raise RunFolderError(f"{folder}: holds a run already; go on with --resume, or choose another folder")
 
 
 def write(folder: Path, checkpoint: Checkpoint) -> None:
@@ -162,11 +173,10 @@ class Journal:
 
 
 def _found(folder: Path, identity: str, resume: bool, force: bool) -> Checkpoint | None:
+    _refuse_another(output_folder(folder), resume)
     found = read(folder)
     if found is None:
         return None
-    if not resume:
-        raise RunFolderError(f"{folder}: holds a run already; go on with --resume, or choose another folder")
     if found.fingerprint != identity and not force:
         raise RunFolderError(
             f"{folder}: the run there has another configuration, seed, dataset or version; use the same, or --force"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from hycop.primitive import Primitive
 from hycop.program import ProgramBatch
 from hycop.query import Query
 from hycop.splitting import Scheme
-from hycop.training.checkpoint import Journal, array_hash, claimed, fingerprint, stoppable
+from hycop.training.checkpoint import Journal, array_hash, fingerprint, stoppable
 from hycop.training.config import TrainingConfig
 from hycop.training.gate import Gate, best_classical, gate
 from hycop.training.objective import Objective
@@ -90,8 +89,8 @@ def train(
     executor: Executor | None = None,
     report: Report = lambda entry: None,
 ) -> Trained:
-    """Learns a policy for the task; with a folder, every step is checkpointed there and a killed run can be resumed
-    to the same bits."""
+    """Learns a policy for the task; with a folder (claimed by the caller), every step is checkpointed there, and a
+    killed run can be resumed to the same bits."""
     query = task.train.query
     view = View.of(task.features, task.gain_features, query)
     allotment = Allotment.of(task.dictionary, task.processes, config.budget, len(task.gain_features.names))
@@ -113,7 +112,7 @@ def train(
         config.metric,
         config.repeats,
     )
-    with claimed(folder) if folder is not None else nullcontext(), executor or LocalExecutor() as crew:
+    with executor or LocalExecutor() as crew:
         journal = Journal(folder, _identity(task, config, seed), resume, force, config.checkpoint_every)
         with stoppable(journal):
             recipe = Recipe(objective, allotment, task.processes, config, seed, crew, journal, Meter(report))
