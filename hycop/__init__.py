@@ -15,6 +15,7 @@ from hycop.program import Program, ProgramBatch, Step
 from hycop.query import Channel, Query, Setting
 from hycop.splitting import Scheme, splitting
 from hycop.surrogate import HyCOP, UntrustedWarning
+from hycop.transfer import swap
 from hycop.version import __version__
 
 __all__ = [
@@ -50,5 +51,6 @@ __all__ = [
     "save",
     "simplify",
     "splitting",
+    "swap",
     "trace",
 ]

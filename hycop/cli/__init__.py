@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hycop.cli import explore, learn, score
+from hycop.cli import explore, learn, score, transfer
 from hycop.cli.common import app
 from hycop.errors import HyCOPError
 from hycop.training import Stopped
@@ -16,7 +16,7 @@ from hycop.version import __version__
 INTERRUPTED = 130
 """The shell's code for a command that was told to stop."""
 
-__all__ = ["app", "explore", "learn", "main", "score"]
+__all__ = ["app", "explore", "learn", "main", "score", "transfer"]
 
 
 def _version(shown: bool) -> None:

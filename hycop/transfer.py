@@ -1,0 +1,101 @@
+"""Transfer without retraining: the same policy with other boundaries or other primitives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from hycop.dictionary import Dictionary
+from hycop.errors import IncompatibleError, InvalidInputError
+from hycop.grid import Grid
+from hycop.primitive import Primitive, boundaries_of
+from hycop.primitives import find_primitive
+from hycop.problems import PROBLEMS
+from hycop.surrogate import HyCOP
+
+
+class Swapped(NamedTuple):
+    """A model with other parts, and a line about each part that changed."""
+
+    model: HyCOP
+    changes: tuple[str, ...]
+
+
+def swap(
+    model: HyCOP,
+    *,
+    boundary: str | Sequence[str] | None = None,
+    primitives: Mapping[str, str | Primitive] | None = None,
+    auto: bool = False,
+) -> Swapped:
+    """A new model with the policy, theta and features of the old one, and with other ``boundary`` or ``primitives``.
+
+    A primitive is given as an object, as the name of one (``MusclAdvection``), or as a dictionary of the problem that
+    has it (``muscl``). Where a primitive does not know the new boundary, those that do are named, or with ``auto`` the
+    one of highest order among them takes its place.
+    """
+    before = model.model
+    grid = Grid.box((1,) * len(before.boundary), before.lengths, before.boundary)
+    after = grid if boundary is None else grid.with_boundary(boundary)
+    changes = [] if after.boundary == grid.boundary else [f"boundary {_listed(grid)} → {_listed(after)}"]
+    dictionary = before.dictionary
+    for name, other in (primitives or {}).items():
+        chosen = _found(name, other, dictionary[name], before.problem)
+        changes.append(f"primitive {name}: {_kind(dictionary[name])} → {_kind(chosen)}")
+        dictionary = dictionary.swapping(name, chosen)
+    for name in dictionary:
+        if not set(after.boundary) <= boundaries_of(dictionary[name]):
+            able = _able(dictionary, name, before.problem, after)
+            if not (auto and able):
+                _refuse(dictionary, name, able, after)
+            best = max(able.values(), key=lambda primitive: primitive.order)
+            changes.append(f"primitive {name}: {_kind(dictionary[name])} → {_kind(best)}, which knows {_listed(after)}")
+            dictionary = dictionary.swapping(name, best)
+    if not changes:
+        raise InvalidInputError("nothing to swap: give another boundary or primitive than the model has")
+    return Swapped(HyCOP.of(replace(before, boundary=after.boundary, dictionary=dictionary)), tuple(changes))
+
+
+def _found(name: str, other: str | Primitive, old: Primitive, problem: str) -> Primitive:
+    """The primitive that was asked for, if it advances the processes of the one whose place it takes."""
+    if isinstance(other, str):
+        known = PROBLEMS.get(problem)
+        parts = known.dictionaries.get(other) if known is not None else None
+        same = [one for one in (parts or {}).values() if one.advances == old.advances]
+        new = same[0] if same else find_primitive(other)()
+    else:
+        new = Dictionary({name: other})[name]
+    lost, more = (", ".join(sorted(part)) for part in (old.advances - new.advances, new.advances - old.advances))
+    if lost:
+        raise IncompatibleError(f"primitive '{name}': {_kind(new)} would leave {lost} without a primitive")
+    if more:
+        raise IncompatibleError(f"primitive '{name}': {_kind(new)} advances {more} too, which others advance already")
+    return new
+
+
+def _able(dictionary: Dictionary, name: str, problem: str, grid: Grid) -> dict[str, Primitive]:
+    """Primitives of the problem's dictionaries that could stand in for one and know the boundaries, by their kind."""
+    known = PROBLEMS.get(problem)
+    offered = [*(one for parts in known.dictionaries.values() for one in parts.values())] if known is not None else []
+    return {
+        _kind(one): one
+        for one in offered
+        if one.advances == dictionary[name].advances and set(grid.boundary) <= boundaries_of(one)
+    }
+
+
+def _refuse(dictionary: Dictionary, name: str, able: Mapping[str, Primitive], grid: Grid) -> None:
+    instead = f"; swap it for one that can ({', '.join(able)}), or let --auto do so" if able else ""
+    raise IncompatibleError(
+        f"primitive '{name}' ({_kind(dictionary[name])}) does not know the boundary {_listed(grid)}{instead}"
+    )
+
+
+def _kind(primitive: Primitive) -> str:
+    return type(primitive).__name__
+
+
+def _listed(grid: Grid) -> str:
+    kinds = set(grid.boundary)
+    return kinds.pop() if len(kinds) == 1 else ",".join(grid.boundary)

@@ -1,0 +1,78 @@
+"""Swapping boundaries and primitives: the policy stays, nothing is retrained, and what cannot be is refused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hycop
+from hycop.errors import IncompatibleError, InvalidInputError, UnknownNameError
+from hycop.primitives import MusclAdvection, UpwindAdvection
+from hycop.surrogate import HyCOP
+from tests.test_cli import hycop_command
+
+PROBLEM = hycop.problem("adr2d")
+
+
+@pytest.fixture(scope="module")
+def model() -> HyCOP:
+    small = {"samples": 8, "tries": 1, "patterns": 1, "rounds": 1, "iterations": 1, "max_steps": 3, "shape": (8, 8)}
+    return HyCOP(PROBLEM.dictionary).fit(PROBLEM, **small)
+
+
+def test_the_policy_stays_as_it_was(model: HyCOP) -> None:
+    swapped, changes = hycop.swap(model, boundary="wall", auto=True)
+    assert swapped.model.boundary == ("wall", "wall")
+    assert isinstance(swapped.dictionary["advection"], MusclAdvection)
+    assert swapped.dictionary["diffusion"] == model.dictionary["diffusion"]
+    assert len(changes) == 2 and "periodic → wall" in changes[0] and "MusclAdvection" in changes[1]
+    np.testing.assert_array_equal(swapped.model.theta, model.model.theta)
+    data = PROBLEM.sample(4, "id", shape=(8, 8), boundary="wall")
+    durations = [each.programs(data.query).durations for each in (model, swapped)]
+    np.testing.assert_array_equal(durations[0], durations[1])
+    states = swapped.predict(data.states[:, 0], data.setting.params, [0.1])
+    again = swapped.predict(data.states[:, 0], data.setting.params, [0.1], boundary="wall")
+    np.testing.assert_array_equal(states, again)
+
+
+@pytest.mark.parametrize("other", ["UpwindAdvection", "upwind", UpwindAdvection()], ids=str)
+def test_primitives_by_name_by_dictionary_or_as_they_are(model: HyCOP, other: str | UpwindAdvection) -> None:
+    swapped, changes = hycop.swap(model, primitives={"advection": other})
+    assert isinstance(swapped.dictionary["advection"], UpwindAdvection)
+    assert changes == ("primitive advection: SpectralAdvection → UpwindAdvection",)
+    assert swapped.model.boundary == model.model.boundary
+
+
+def test_what_cannot_be_swapped_is_refused_with_what_can(model: HyCOP) -> None:
+    with pytest.raises(IncompatibleError, match=r"'advection' .* wall; .*MusclAdvection, UpwindAdvection.* --auto"):
+        hycop.swap(model, boundary="wall")
+    with pytest.raises(IncompatibleError, match="would leave reaction without a primitive"):
+        hycop.swap(model, primitives={"reaction": "MusclAdvection"})
+    with pytest.raises(UnknownNameError, match="unknown primitive 'Muscl'"):
+        hycop.swap(model, primitives={"advection": "Muscl"})
+    with pytest.raises(UnknownNameError, match="unknown primitive 'advction'"):
+        hycop.swap(model, primitives={"advction": "muscl"})
+    with pytest.raises(InvalidInputError, match="nothing to swap"):
+        hycop.swap(model, boundary="periodic")
+    with pytest.raises(InvalidInputError, match="wal"):
+        hycop.swap(model, boundary="wal")
+    unknown = HyCOP.of(replace(model.model, problem="somebody's"))
+    with pytest.raises(IncompatibleError, match=r"does not know the boundary wall$"):
+        hycop.swap(unknown, boundary="wall", auto=True)
+
+
+def test_the_command_writes_a_new_model_or_nothing(model: HyCOP, tmp_path: Path) -> None:
+    model.save(tmp_path / "run")
+    words = ("swap", tmp_path / "run", tmp_path / "out", "--boundary", "wall")
+    refused = hycop_command(*words, folder=tmp_path)
+    assert refused.returncode == 2 and refused.stderr.count("\n") == 1 and not (tmp_path / "out").exists()
+    result = hycop_command(*words, "--auto", "--json", tmp_path / "swap.json", folder=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert len(json.loads((tmp_path / "swap.json").read_text())["changes"]) == 2
+    assert HyCOP.load(tmp_path / "out").model.boundary == ("wall", "wall")
+    again = hycop_command(*words, "--auto", folder=tmp_path)
+    assert again.returncode == 2 and "exists already" in again.stderr
