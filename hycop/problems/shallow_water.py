@@ -47,7 +47,7 @@ PRESETS: Mapping[int, Mapping[str, Mapping[str, object]]] = {
         "laptop": {"samples": 192, "validation": 400, "tries": 2, "patterns": 2, "rounds": 3, "iterations": 8},
     },
     2: {
-        "quick": {**FEW, "samples": 32, "iterations": 5},
+        "quick": {**FEW, "samples": 32, "rounds": 1, "iterations": 4},
         "laptop": {**FEW, "samples": 96, "validation": 200, "tries": 2, "iterations": 8},
     },
 }

@@ -36,7 +36,7 @@ COPIES = (1, 2, 3, 4, 6, 8)
 """How often each scheme is repeated."""
 
 FINALISTS = 8
-"""Schemes that are compared on all queries."""
+"""Schemes that are compared on as many times more queries, or all that there are."""
 
 
 @dataclass(frozen=True)
@@ -95,10 +95,10 @@ def best_classical(
         states = _measured(scheme, dictionary, part, refinement).states
         return float(_errors(error, states, truth[:count], part).mean())
 
-    # the few best on some of the queries are compared on all of them
+    # the few best on some of the queries are compared on more of them
     some = _few(query, refinement)
     finalists = sorted(rivals, key=lambda scheme: mean_error(scheme, some))[:FINALISTS]
-    return min(finalists, key=lambda scheme: mean_error(scheme, query.batch))
+    return min(finalists, key=lambda scheme: mean_error(scheme, FINALISTS * some))
 
 
 def _few(query: Query, refinement: int) -> int:
