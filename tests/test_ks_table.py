@@ -19,7 +19,14 @@ from hycop.query import Query
 from hycop.splitting import splitting
 from hycop.surrogate import HyCOP
 
-TINY: dict[str, Any] = {"tries": 1, "rounds": 1, "iterations": 1, "max_steps": 3}
+TINY: dict[str, Any] = {
+    "refinement": ks.REFINEMENT,
+    "learning_refinement": 1,
+    "tries": 1,
+    "rounds": 1,
+    "iterations": 1,
+    "max_steps": 3,
+}
 
 
 @pytest.fixture
