@@ -119,11 +119,11 @@ class Engine:
         longest = int(moves.max(initial=0))
         return Plan(kind[:, :longest], durations[:, :longest], step[:, :longest])
 
-    def advance(self, u: Array, kind: int, durations: Array, overwrite: bool = False) -> Array:
-        """One move of every sample; durations are (sample, name). With ``overwrite`` u may be changed and returned."""
+    def advance(self, u: Array, kind: int, durations: Array) -> Array:
+        """One move of every sample; durations are (sample, name)."""
         ops = self.kinds[kind]
         if kind in self.symbols:
-            return evolve(u, *self.symbols[kind], durations[:, list(ops)], overwrite=overwrite)
+            return evolve(u, *self.symbols[kind], durations[:, list(ops)])
         out = self.primitives[ops[0]].flow(u, durations[:, ops[0]], self.setting)
         if np.shape(out) != u.shape:
             raise IncompatibleError(

@@ -117,10 +117,8 @@ def _run_moves(engine: Engine, plan: Plan, u: Array, work: Array | None) -> Arra
     """Takes samples through their moves side by side: in every round, those whose next one is of the kind that most
     of them wait for."""
     if (plan.kind == plan.kind[:1]).all():
-        given = u
         for k, kind in enumerate(plan.kind[0].tolist() if len(plan.kind) else ()):
-            ours = not np.may_share_memory(u, given)  # a primitive may return what it was given
-            u = _advance(engine, plan, u, work, kind, (slice(None), k), ours)
+            u = _advance(engine, plan, u, work, kind, (slice(None), k))
         return u
     order = _order(plan.kind)
     engine, plan, u = engine.take(order), plan.take(order), u[order]
@@ -135,10 +133,8 @@ def _run_moves(engine: Engine, plan: Plan, u: Array, work: Array | None) -> Arra
         rows = np.flatnonzero(next_ == waiting.argmax())
         # most often they are neighbours, and then nothing has to be copied
         some = slice(int(rows[0]), int(rows[-1]) + 1) if rows[-1] - rows[0] < rows.size else rows
-        part, before = None if cost is None else cost[some], u[some]
-        after = _advance(engine.take(some), plan, before, part, int(waiting.argmax()), (rows, done[rows]), True)
-        if after is not before or some is rows:
-            u[some] = after
+        part = None if cost is None else cost[some]
+        u[some] = _advance(engine.take(some), plan, u[some], part, int(waiting.argmax()), (rows, done[rows]))
         if cost is not None:
             cost[some] = part
         done[rows] += 1
@@ -149,13 +145,11 @@ def _run_moves(engine: Engine, plan: Plan, u: Array, work: Array | None) -> Arra
     return out
 
 
-def _advance(
-    engine: Engine, plan: Plan, u: Array, work: Array | None, kind: int, at: tuple[Any, Any], overwrite: bool
-) -> Array:
+def _advance(engine: Engine, plan: Plan, u: Array, work: Array | None, kind: int, at: tuple[Any, Any]) -> Array:
     durations = plan.durations[at]
     if work is not None:
         work += engine.work(u, kind, durations, plan.step[at] < NEVER)
-    return engine.advance(u, kind, durations, overwrite)
+    return engine.advance(u, kind, durations)
 
 
 def _order(kind: Array) -> Array:

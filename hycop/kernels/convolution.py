@@ -15,16 +15,11 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from hycop.kernels.threads import sharing
-
 Array = npt.NDArray[Any]
 
 LARGEST = 2**17
 """Multiplications in one product at most. BLAS then works in one thread, in an order that depends on nothing else; from
 twice as many on it may use several, and beyond that transforms are faster anyway."""
-
-BLOCK = 16
-"""Samples per task."""
 
 FADED = -40.0
 """Exponent of a mode that has faded to less than rounding of the state adds in any case."""
@@ -149,34 +144,6 @@ def from_blocks(blocks: Array, u: Array) -> None:
                     u[i * n + row, j * m + column] = blocks[j, i, row, column]
 
 
-@numba.njit(parallel=True, cache=True, error_model="numpy")
-def _convolve(
-    u: Array,
-    out: Array,
-    durations: Array,
-    rates: Array,
-    columns: tuple[Array, Array],
-    first_rates: Array,
-    rows: tuple[Array, Array],
-) -> None:
-    """Along the last axis of u (sample, channel, row, column), and first along its rows if they have rates."""
-    samples, channels, n, m = u.shape
-    both = first_rates.shape[0] > 0
-    p, q = parts_of(n) if both else 1, parts_of(m)
-    for task in numba.prange((samples + BLOCK - 1) // BLOCK):
-        left, right = np.empty((p if both else 0, n // p, n // p), u.dtype), np.empty((q, m // q, m // q), u.dtype)
-        down, across = np.empty((p, 2 * n // p)), np.empty((q, 2 * m // q))
-        blocks, scratch = np.empty((q, p, n // p, m // q), u.dtype), np.empty((p, n // p, m // q), u.dtype)
-        for sample in range(task * BLOCK, min(samples, (task + 1) * BLOCK)):
-            circulants(rates[sample], durations[sample], columns[0], columns[1], across, right)
-            if both:
-                circulants(first_rates[sample], durations[sample], rows[0], rows[1], down, left)
-            for channel in range(channels):
-                into_blocks(u[sample, channel], blocks)
-                multiply(blocks, left, right, scratch)
-                from_blocks(blocks, out[sample, channel])
-
-
 def as_matrices(u: Array, axes: int) -> Array:
     """States (batch, channel, row, column); with one axis the channels are the rows of a single matrix."""
     shape = (u.shape[0], 1, *u.shape[1:]) if axes == 1 else u.shape
@@ -187,24 +154,3 @@ def of_axes(rates: tuple[Array, ...]) -> tuple[Array, Array]:
     """Rates of the last axis and of the one before it, none if there is only one."""
     *first, last = (np.ascontiguousarray(rate, dtype=np.complex128) for rate in rates)
     return last, first[0] if first else np.empty((0, 1, 1), dtype=np.complex128)
-
-
-def convolve(u: Array, rates: tuple[Array, ...], durations: Array, *, overwrite: bool = False) -> Array:
-    """exp(Σ_op durations[sample, op]·rates[axis][sample, op, mode]) along every axis of u (batch, channel, *grid)."""
-    if overwrite and not u.flags.c_contiguous:
-        raise ValueError("only a contiguous state can be overwritten")
-    states = as_matrices(u, len(rates))
-    out = states if overwrite else np.empty_like(states)
-    last, first = of_axes(rates)
-    rows, columns = states.shape[2:]
-    with sharing(16 * u.size):
-        _convolve(
-            states,
-            out,
-            np.ascontiguousarray(durations, dtype=np.float64),
-            last,
-            waves(columns),
-            first,
-            reversed_waves(rows),
-        )
-    return u if out is states else out.reshape(u.shape)

@@ -126,3 +126,10 @@ class Moves:
                 first,
                 reversed_waves(states.shape[2]),
             )
+
+
+def convolve(u: Array, rates: tuple[Array, ...], durations: Array) -> Array:
+    """exp(Σ_op durations[sample, op]·rates[axis][sample, op, mode]) along every axis of u (batch, channel, *grid): a
+    program of one move."""
+    ops, growth = np.full((u.shape[0], 1), CONVOLUTION), np.zeros((durations.shape[1], u.shape[0]))
+    return Moves(ops, durations[:, None, :], growth, rates).run(u)

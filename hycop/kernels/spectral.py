@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.fft
 
-from hycop.kernels.convolution import convolve, convolves
+from hycop.kernels.convolution import convolves
+from hycop.kernels.programs import convolve
 
 Array = npt.NDArray[Any]
 
@@ -75,16 +76,13 @@ def multiply_modes(u: Array, transforms: tuple[str, ...], multipliers: tuple[Arr
     return out
 
 
-def evolve(
-    u: Array, transforms: tuple[str, ...], rates: tuple[Array, ...], durations: Array, *, overwrite: bool = False
-) -> Array:
+def evolve(u: Array, transforms: tuple[str, ...], rates: tuple[Array, ...], durations: Array) -> Array:
     """exp(Σ_axis Σ_op durations[sample, op]·rates[axis][sample, op, mode]) applied to u in its transform space.
 
     A sample's result depends on the operators with a duration alone, not on those that others of the batch have.
-    With ``overwrite`` it may be u itself, changed.
     """
     if convolves(u.shape, transforms):
-        return convolve(u, rates, durations, overwrite=overwrite)
+        return convolve(u, rates, durations)
     # complex even for real rates, because other operators of the batch decide whether they come as such
     dtype = np.complex128 if "fourier" in transforms else np.float64
     multipliers = []
