@@ -89,6 +89,8 @@ class Engine:
         """For some of the samples (or all of them several times), without their rates."""
         part = copy(self)
         part.setting, part.symbols = self.setting.take(samples), {}
+        for name in ("rates", "growth"):  # those of the whole batch, if they were asked for
+            part.__dict__.pop(name, None)
         return part
 
     def take(self, samples: Array | slice) -> Engine:
@@ -161,8 +163,16 @@ def used_operators(programs: ProgramBatch, dictionary: Dictionary, setting: Sett
     return used
 
 
-def fits_cache(dictionary: Dictionary, query: Query) -> bool:
-    """Whether every step is a convolution or a growth in place, and the box small. It depends on the dictionary and not
-    on the steps that occur, so that a program's result is the same to the bit in whatever company it runs."""
-    known = all(hasattr(one, "symbol") or hasattr(one, "growth") for one in dictionary.values())
-    return known and convolves(query.u0.shape, transforms_of(query.grid))
+def fits_cache(programs: ProgramBatch, dictionary: Dictionary, query: Query) -> bool:
+    """Whether every step is a convolution or a growth in place, and the box small; the result is the same to the bit as
+    that of moves one by one."""
+    used = [dictionary[programs.names[op]] for op in np.unique(programs.ops) if op != EMPTY]
+    if not convolves(query.u0.shape, transforms_of(query.grid)):
+        return False
+    one = query.setting.take(slice(0, 1))
+    return all(
+        set(primitive.symbol(one).transforms) == {"fourier"}
+        if hasattr(primitive, "symbol")
+        else hasattr(primitive, "growth")
+        for primitive in used
+    )

@@ -122,12 +122,19 @@ class Limit(NamedTuple):
 
 
 def limit(
-    dictionary: Dictionary, query: Query, truth: Array | None = None, *, most: int = 64, refinement: int = 1
+    dictionary: Dictionary,
+    query: Query,
+    truth: Array | None = None,
+    *,
+    most: int = 64,
+    refinement: int = 1,
+    cover: Sequence[str] | None = None,
 ) -> Limit:
     """What the dictionary converges to on the query's grid (or one ``refinement`` times finer): SABA4 cut into 4, 8,
     16, … until the mean relative change of the states is below 1e-7, or half a per cent of the error against the
-    ``truth`` (or ``most`` copies are reached). A program may still beat it by luck of cancelling biases."""
-    scheme = splitting(LIMIT_SCHEME)
+    ``truth`` (or ``most`` copies are reached). ``cover`` names the primitives of a dictionary that has more than the
+    equation needs. A program may still beat the limit by luck of cancelling biases."""
+    scheme = splitting(LIMIT_SCHEME).within(cover)
 
     def states_of(copies: int) -> Array:
         programs = scheme.times(copies).programs(query, dictionary)
@@ -165,13 +172,14 @@ def evaluate(
     label: str = "",
     refinement: int = 1,
     border: Border | None = None,
+    cover: Sequence[str] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> list[Row]:
     """One row per method and metric: mean over samples, then mean and spread over datasets, one per seed.
 
     The last rows are the dictionary's limit. ``label`` is the dictionary's name in the rows. Schemes and the limit run
     on a grid ``refinement`` times finer than the data's; a trained model knows its own. Errors are those of the states
-    in their ``border`` channels.
+    in their ``border`` channels. The limit is that of ``cover``, if the dictionary has more than the equation needs.
     """
     if not datasets:
         raise InvalidInputError("evaluate needs at least one dataset")
@@ -181,7 +189,7 @@ def evaluate(
     few = datasets[0].query.take(slice(0, 2))
     for method in methods:  # compilation and caches are not part of a method's seconds
         answered(method, few, dictionary, refinement)
-    reached = [limit(dictionary, data.query, data.truth, refinement=refinement) for data in datasets]
+    reached = [limit(dictionary, data.query, data.truth, refinement=refinement, cover=cover) for data in datasets]
     rows = merged(
         [
             _evaluated(methods, dictionary, data, bottom, metrics, label, refinement, border, progress)

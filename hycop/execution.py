@@ -67,7 +67,7 @@ def _execute(
     programs: ProgramBatch, dictionary: Dictionary, query: Query, memory: int, metered: bool, strict: bool = True
 ) -> Outcome:
     """Program i answers query i mod batch."""
-    in_cache, members = fits_cache(dictionary, query), len(programs) // max(1, query.batch)
+    in_cache, members = fits_cache(programs, dictionary, query), max(1, len(programs) // max(1, query.batch))
     if members > 1 and not in_cache:
         query, members = query.take(np.tile(np.arange(query.batch), members)), 1
     used = used_operators(programs, dictionary, query.setting)
@@ -237,7 +237,7 @@ def distances(
     """Of a population's states the squared distances Σ (u − truth)² over channels and cells, and the work, (members,
     batch) each: where whole programs run in cache, no state ever leaves it."""
     shape = (members, query.batch)
-    if refinement == 1 and fits_cache(dictionary, query):
+    if refinement == 1 and fits_cache(programs, dictionary, query):
         engine = Engine.of(_checked(programs, dictionary, query, members), dictionary, query.setting)
         plan, work = engine.plan(programs), np.zeros(len(programs))
         _add_exact_work(engine, plan, query.u0, work)

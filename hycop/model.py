@@ -15,7 +15,6 @@ from hycop.grid import Array
 from hycop.policy import Policy, SlotPolicy
 from hycop.program import EMPTY, ProgramBatch
 from hycop.query import Channel, Query
-from hycop.splitting import splitting
 from hycop.training import Gate, TrainingConfig, View
 
 MOST_REPEATS = 1024
@@ -50,7 +49,7 @@ class Model:
         dictionary = self.dictionary if dictionary is None else dictionary
         repeats = self.repeats(query)
         part = Query(query.u0, query.setting, query.time / repeats)
-        once = splitting(self.gate.classical).programs(part, dictionary)
+        once = self.gate.scheme.programs(part, dictionary)
         classical = _repeated(once, repeats)
         if not self.gate.kept:
             return classical
@@ -82,8 +81,8 @@ class Model:
         return np.maximum(1, np.ceil(ratio - 1e-9)).astype(np.int64)
 
     def untrusted(self, query: Query) -> Array:
-        """Which features of which queries lie outside the trained range, (batch, feature)."""
-        return self.view.ranges.outside(self.view.features(query))
+        """Which of the view's names of which queries lie outside the trained range, (batch, name)."""
+        return self.view.outside(query)
 
     def static(self) -> Model | None:
         """The ablation that was learned beside it: the first pattern, one program for all queries."""

@@ -24,6 +24,7 @@ class Scheme:
     is written as a composition of the Lie map χ = A₁ A₂ … Aₙ and its adjoint χ* = Aₙ … A₂ A₁ with weights
     a1 = w1, b1 = w1 + w2, a2 = w2 + w3, …, which keeps the order and gives nested palindromes:
     A B C B A for Strang. ``outer`` names the primitive to put outside; by default the first of the dictionary.
+    ``cover`` names the primitives that it composes; by default all of the dictionary.
 
     >>> [round(weight, 6) for weight in splitting("abab").weights]
     [0.292893, 0.414214, 0.292893]
@@ -34,6 +35,7 @@ class Scheme:
     coefficients: tuple[float, ...]
     copies: int = 1
     outer: str | None = None
+    cover: tuple[str, ...] | None = None
 
     def __str__(self) -> str:
         repeat = f" x{self.copies}" if self.copies > 1 else ""
@@ -47,6 +49,13 @@ class Scheme:
 
     def with_outer(self, primitive: str) -> Scheme:
         return replace(self, outer=primitive)
+
+    def within(self, cover: Sequence[str] | None) -> Scheme:
+        """The scheme for some primitives of a dictionary that has more."""
+        return replace(self, cover=None if cover is None else tuple(cover))
+
+    def _covered(self, dictionary: Dictionary) -> Dictionary:
+        return dictionary if self.cover is None else Dictionary({name: dictionary[name] for name in self.cover})
 
     @property
     def weights(self) -> tuple[float, ...]:
@@ -67,6 +76,7 @@ class Scheme:
 
     def check(self, dictionary: Dictionary) -> None:
         """Refuses negative steps for primitives that cannot take them, and an outer primitive that is not there."""
+        dictionary = self._covered(dictionary)
         if self.outer is not None:
             dictionary[self.outer]
         stuck = [name for name, primitive in dictionary.items() if not is_reversible(primitive)]
@@ -79,7 +89,7 @@ class Scheme:
     def programs(self, query: Query, dictionary: Dictionary) -> ProgramBatch:
         """One program per query, all of the same pattern."""
         self.check(dictionary)
-        names = process_order(dictionary, query.setting, self.outer)
+        names = process_order(self._covered(dictionary), query.setting, self.outer)
         index = [dictionary.names.index(name) for name in names]
         ops: list[int] = []
         fractions: list[float] = []
@@ -199,11 +209,20 @@ def splitting(name: str) -> Scheme:
     return scheme.with_outer(match["outer"]) if match["outer"] else scheme
 
 
-def portfolio(dictionary: Dictionary, setting: Setting, copies: Sequence[int] = (1, 2, 4, 8)) -> tuple[Scheme, ...]:
-    """Every named scheme that these primitives can run, with each distinct outer operator, repeated ``copies`` times.
+def portfolio(
+    dictionary: Dictionary,
+    setting: Setting,
+    copies: Sequence[int] = (1, 2, 4, 8),
+    covers: Sequence[Sequence[str]] | None = None,
+) -> tuple[Scheme, ...]:
+    """Every named scheme that these primitives can run, with each distinct outer operator, repeated ``copies`` times;
+    for each of the ``covers`` if the dictionary has more than one, or more than the equation needs.
 
     Which of two primitives that share a transform is outside makes no difference, so only the first is offered.
     """
+    if covers is not None:
+        parts = [(cover, Dictionary({name: dictionary[name] for name in cover})) for cover in covers]
+        return tuple(scheme.within(cover) for cover, part in parts for scheme in portfolio(part, setting, copies))
     names = process_order(dictionary, setting)
     reversible = all(is_reversible(dictionary[name]) for name in names)
     _, *others = _commuting_groups(names, dictionary, setting)

@@ -208,7 +208,7 @@ class HyCOP:
     def _doubts(self, query: Query) -> tuple[Array, list[str]]:
         """Which queries (batch,) are not to be trusted, and why; the initial state itself always is."""
         outside = self.model.untrusted(query) & (query.time > 0)[:, None]
-        names = self.model.view.features.names
+        names = self.model.view.names
         reasons = [name for name, any_ in zip(names, np.asarray(outside.any(axis=0)), strict=True) if any_]
         flags: Array = np.asarray(outside.any(axis=1))
         if query.grid.boundary != self.model.boundary:
@@ -268,7 +268,8 @@ def _keep(task: Task, folder: Path) -> None:
 
 def _learned(task: Task, problem: str, config: TrainingConfig, seed: int, **options: Any) -> Model:
     done = train(task, config, seed, **options)
-    setting, query = task.train.setting, task.train.query
+    setting = task.train.setting
+    longest = np.concatenate([clock(data.query) for data in (task.train, task.held_out)]).max(axis=0)
     return Model(
         problem=problem,
         processes=task.processes,
@@ -279,7 +280,7 @@ def _learned(task: Task, problem: str, config: TrainingConfig, seed: int, **opti
         policy=done.policy,
         theta=done.theta,
         view=done.view,
-        longest=tuple(clock(query).max(axis=0).tolist()),
+        longest=tuple(longest.tolist()),
         gate=done.gate,
         config=config,
         seed=seed,

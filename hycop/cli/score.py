@@ -44,6 +44,7 @@ from hycop.experiments.demo import demo
 from hycop.experiments.table import Bench
 from hycop.files import checked_output, output_folder, replacing
 from hycop.metrics import metric as find_metric
+from hycop.policy import exact_covers
 from hycop.problems import Problem, problem
 from hycop.program import ProgramBatch
 from hycop.splitting import portfolio, splitting
@@ -152,7 +153,7 @@ def _rivals(model: HyCOP, parts: Dictionary, data: Dataset) -> list[Method]:
     few = data.query.take(slice(0, 8))
     return [
         scheme
-        for scheme in portfolio(parts, data.setting)
+        for scheme in portfolio(parts, data.setting, covers=exact_covers(parts, model.model.processes))
         if float(answered(scheme, few, parts, refinement).work.mean()) <= most
     ]
 
@@ -235,6 +236,7 @@ def evaluate_command(
                 label=label,
                 refinement=finer,
                 border=chosen.border,
+                cover=None if model is None else model.model.gate.cover,
                 progress=advance,
             )
     print_rows(rows)

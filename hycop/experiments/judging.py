@@ -11,6 +11,7 @@ from hycop.data import Dataset
 from hycop.evaluation import SPLITTING, Method, Named, Row, evaluate, merged
 from hycop.experiments.table import Bench, Learned
 from hycop.model import Model
+from hycop.policy import exact_covers
 from hycop.problems import problem
 from hycop.query import Query
 from hycop.splitting import Scheme, splitting
@@ -44,7 +45,15 @@ def rival(model: HyCOP, held_out: Dataset, asked: Query) -> Scheme:
     work = model.measure(asked).work
     refinement, metric = inner.refinement, inner.config.metric
     return best_classical(
-        inner.dictionary, held_out.query, held_out.truth, asked, work, refinement, metric, repeats=inner.config.repeats
+        inner.dictionary,
+        held_out.query,
+        held_out.truth,
+        asked,
+        work,
+        refinement,
+        metric,
+        repeats=inner.config.repeats,
+        covers=exact_covers(inner.dictionary, inner.processes),
     )
 
 
@@ -75,7 +84,7 @@ def compared(
     methods += [Named(CLASSICAL, against)]
     label = inner.config.dictionary or next(iter(chosen.dictionaries))
     measured = partial(evaluate, metrics=metrics, refinement=inner.refinement, border=chosen.border)
-    found = measured(methods, inner.dictionary, [data], label=label)
+    found = measured(methods, inner.dictionary, [data], label=label, cover=inner.gate.cover)
     if UNSPLIT in chosen.dictionaries:
         whole: list[Method] = [Named(UNSPLIT, splitting("Lie"))]
         found += measured(whole, chosen.dictionaries[UNSPLIT], [data], label=UNSPLIT)[: len(metrics)]

@@ -22,7 +22,7 @@ LARGEST = 2**17
 twice as many on it may use several, and beyond that transforms are faster anyway."""
 
 FADED = -40.0
-"""Exponent of a mode that has faded to less than rounding of the state adds in any case."""
+"""Exponent, beside the largest one, of a mode that has faded to less than what rounding adds in any case."""
 
 
 def convolves(shape: tuple[int, ...], transforms: tuple[str, ...]) -> bool:
@@ -60,14 +60,20 @@ def circulants(rates: Array, durations: Array, cosines: Array, sines: Array, ker
     what a value adds to the one d cells on."""
     parts, half = matrices.shape[0], matrices.shape[1]
     kernel[:] = 0.0
-    total = 0.0
+    total, largest = 0.0, -math.inf
+    for k in range(cosines.shape[0]):
+        decay = 0.0
+        for op in range(durations.size):
+            if durations[op] != 0.0:
+                decay += rates[op, k].real * durations[op]
+        largest = max(largest, decay)
     for k in range(cosines.shape[0]):
         decay, turn = 0.0, 0.0
         for op in range(durations.size):
             if durations[op] != 0.0:  # a rate may be infinite
                 decay += rates[op, k].real * durations[op]
                 turn += rates[op, k].imag * durations[op]
-        if decay < FADED:
+        if decay < largest + FADED:
             continue
         size = math.exp(decay)
         a, b = size * math.cos(turn), size * math.sin(turn)
@@ -79,6 +85,7 @@ def circulants(rates: Array, durations: Array, cosines: Array, sines: Array, ker
     # what rounding took from the sum goes to the smallest value, which takes it best, so that many steps lose nothing
     least = half
     for d in range(half):
+        kernel[0, half + d] = matrices.dtype.type(kernel[0, half + d])
         total -= kernel[0, half + d]
         if abs(kernel[0, half + d]) < abs(kernel[0, least]):
             least = half + d

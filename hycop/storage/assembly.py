@@ -38,7 +38,7 @@ def assembled(path: Path, document: Document, dictionary: Dictionary) -> Model:
     if static is not None and (not isinstance(policy, SlotPolicy) or static.size != policy.alone().size):
         raise refusal(path, f"field 'static_theta' has {static.size} numbers, which the policy cannot use")
     with at_field(path, "gate.classical"):
-        scheme = splitting(document.gate.classical)
+        scheme = splitting(document.gate.classical).within(document.gate.cover)
         scheme.check(dictionary)
         if scheme.copies > MOST_COPIES:
             raise InvalidInputError(f"{scheme.copies} copies; at most {MOST_COPIES} are allowed")
@@ -68,7 +68,7 @@ def assembled(path: Path, document: Document, dictionary: Dictionary) -> Model:
 
 
 def _number(value: Any) -> Any:
-    return inf if value == "inf" else value
+    return inf if value == "inf" else tuple(value) if isinstance(value, list) else value
 
 
 def _view(path: Path, document: Document) -> View:

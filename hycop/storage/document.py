@@ -105,6 +105,7 @@ class GatePart(_Part):
     learned_work: Measure
     classical_work: Measure
     samples: Annotated[int, Field(ge=0)]
+    cover: Names | None = None
 
 
 class Document(_Part):

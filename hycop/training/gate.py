@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
 
@@ -13,7 +14,7 @@ from hycop.execution import Outcome, measure
 from hycop.grid import Array
 from hycop.metrics import metric
 from hycop.query import Query
-from hycop.splitting import Scheme, portfolio
+from hycop.splitting import Scheme, portfolio, splitting
 
 EQUAL_WORK = 1.02
 """Opponents may take this much of the policy's mean work."""
@@ -57,6 +58,12 @@ class Gate:
     classical_work: float
     samples: int
     classical_when_repeated: bool = False
+    cover: tuple[str, ...] | None = None
+
+    @property
+    def scheme(self) -> Scheme:
+        """The classical scheme."""
+        return splitting(self.classical).within(self.cover)
 
     def to_json(self) -> dict[str, object]:
         return asdict(self)
@@ -71,19 +78,24 @@ def best_classical(
     refinement: int = 1,
     error: str = "rel_l2",
     repeats: int = 1,
+    covers: Sequence[Sequence[str]] | None = None,
 ) -> Scheme:
     """The scheme with the least mean error on ``query`` among those that are affordable; if none is, the cheapest.
 
-    Affordable is what takes, on the first queries ``asked``, at most 1.02 times the ``work`` of a policy on them.
-    The opponents of a program that is repeated are offered as often, too.
+    Affordable is what takes, on the queries ``asked``, at most 1.02 times the mean ``work`` of a policy on them.
+    The opponents of a program that is repeated are offered as often, too, and schemes of all ``covers``.
     """
-    few = asked.take(slice(0, COSTED))
-    most = EQUAL_WORK * float(work[:COSTED].mean())
+    most = EQUAL_WORK * float(work.mean())
+    copies = sorted({*COPIES, *(repeats * copies for copies in COPIES)})
+    offered = portfolio(dictionary, query.setting, copies, covers)
+    few = asked.take(np.unique(np.linspace(0, asked.batch - 1, COSTED).astype(np.int64)))
+    # the few may be dearer or cheaper than the rest, by about as much for one scheme as for another
+    usual = (float(_measured(offered[0], dictionary, part, refinement).work.mean()) for part in (asked, few))
+    scale = next(usual) / next(usual)
     costs: dict[Scheme, float] = {}
-    offered = portfolio(dictionary, query.setting, sorted({*COPIES, *(repeats * copies for copies in COPIES)}))
-    for _, family in groupby(offered, key=lambda scheme: (scheme.name, scheme.outer)):
+    for _, family in groupby(offered, key=lambda scheme: (scheme.cover, scheme.name, scheme.outer)):
         for scheme in family:  # from few copies to many: beyond the first that is too dear, all are
-            costs[scheme] = float(_measured(scheme, dictionary, few, refinement).work.mean())
+            costs[scheme] = scale * float(_measured(scheme, dictionary, few, refinement).work.mean())
             if costs[scheme] > most:
                 break
     rivals = [scheme for scheme, cost in costs.items() if cost <= most]
@@ -112,7 +124,8 @@ def _measured(scheme: Scheme, dictionary: Dictionary, query: Query, refinement: 
 
 def _errors(name: str, states: Array, truth: Array, query: Query) -> Array:
     """Errors per sample; a state that left the finite numbers is infinitely wrong."""
-    return np.nan_to_num(metric(name)(states, truth, query.setting), nan=np.inf)
+    errors = metric(name)(states, truth, query.setting)
+    return np.where(np.isfinite(errors), errors, np.inf)
 
 
 def gate(
@@ -146,4 +159,5 @@ def gate(
         learned_work=float(work.mean()),
         classical_work=float(cost.mean()),
         samples=query.batch,
+        cover=scheme.cover,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from hycop.executors import Executor, LocalExecutor
 from hycop.features import FeatureMap, FeatureRange
 from hycop.grid import Array
 from hycop.metrics import rel_l2
-from hycop.policy import Allotment, Inputs, Pattern, Policy, SlotPolicy
+from hycop.policy import Allotment, Inputs, Pattern, Policy, SlotPolicy, exact_covers
 from hycop.primitive import Primitive
 from hycop.program import ProgramBatch
 from hycop.query import Query
@@ -44,6 +45,11 @@ class Task:
     features: FeatureMap
     gain_features: FeatureMap
 
+    @cached_property
+    def covers(self) -> tuple[tuple[str, ...], ...]:
+        """Sets of primitives that advance each process once; the first is that of the dictionary's limit."""
+        return exact_covers(self.dictionary, self.processes)
+
 
 @dataclass(frozen=True)
 class View:
@@ -54,14 +60,23 @@ class View:
     gain_features: FeatureMap
     gain_ranges: FeatureRange
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (*self.features.names, *self.gain_features.names)
+
+    def outside(self, query: Query) -> Array:
+        """Which of the names of which queries lie where nothing was learned, (batch, name)."""
+        beyond = self.gain_features(query) > np.asarray(self.gain_ranges.high)
+        return np.concatenate([self.ranges.outside(self.features(query)), beyond], axis=1)
+
     @classmethod
     def of(cls, features: FeatureMap, gain_features: FeatureMap, query: Query) -> View:
         return cls(features, FeatureRange.of(features(query)), gain_features, FeatureRange.of(gain_features(query)))
 
     def __call__(self, query: Query) -> Inputs:
-        """Features normalised and clipped; those of gains clipped only, because gains know their scale."""
-        gains = self.gain_features(query)
-        clipped = np.clip(gains, np.asarray(self.gain_ranges.low), np.asarray(self.gain_ranges.high))
+        """Features normalised and clipped; those of gains clipped only, because gains know their scale, and from above
+        only, because a gain tends to the exact 1 with its feature to 0."""
+        clipped = np.minimum(self.gain_features(query), np.asarray(self.gain_ranges.high))
         return Inputs(self.ranges.normalised(self.features(query)), clipped, query.time)
 
 
@@ -91,7 +106,9 @@ def train(
 ) -> Trained:
     """Learns a policy for the task; with a folder (claimed by the caller), every step is checkpointed there, and a
     killed run can be resumed to the same bits."""
-    query = task.train.query
+    given = task.train.query
+    # least squares differentiates by differences that single precision does not resolve
+    query = Query(given.u0.astype(np.float64), given.setting, given.time)
     view = View.of(task.features, task.gain_features, query)
     allotment = Allotment.of(task.dictionary, task.processes, config.budget, len(task.gain_features.names))
     inputs = view(query)
@@ -99,7 +116,7 @@ def train(
     refinement = config.learning_refinement or config.refinement
     target = task.train.truth
     if config.target == "limit":
-        target = limit(task.dictionary, query, target, refinement=refinement).states
+        target = limit(task.dictionary, query, target, refinement=refinement, cover=task.covers[0]).states
     objective = Objective(
         nothing,
         task.dictionary,
@@ -166,6 +183,7 @@ def _judged(task: Task, config: TrainingConfig, policy: Policy, theta: Array, vi
         config.refinement,
         config.metric,
         repeats=config.repeats,
+        covers=task.covers,
     )
     found = gate(states, work, rival, task.dictionary, query, truth, inputs.features, config.refinement, config.metric)
     return replace(found, classical_when_repeated=_worse_when_repeated(task, config, programs, rival))
@@ -181,10 +199,11 @@ def _worse_when_repeated(task: Task, config: TrainingConfig, programs: ProgramBa
     few = slice(0, CONTINUED)
     asked = task.held_out.query.take(few)
     query = Query(task.held_out.truth[few], asked.setting, asked.time)
-    bottom = limit(task.dictionary, query, most=CONTINUED_COPIES, refinement=config.refinement).states
+    most, cover = CONTINUED_COPIES, task.covers[0]
+    bottom = limit(task.dictionary, query, most=most, refinement=config.refinement, cover=cover).states
     learned, classical = (
         measure(each, task.dictionary, query, refinement=config.refinement, strict=False).states
         for each in (programs.take(np.arange(query.batch)), rival.programs(query, task.dictionary))
     )
     ours, theirs = (rel_l2(states, bottom, query.setting).mean() for states in (learned, classical))
-    return bool(np.nan_to_num(ours, nan=np.inf) > np.nan_to_num(theirs, nan=np.inf))
+    return not ours <= theirs
