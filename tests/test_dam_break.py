@@ -1,0 +1,51 @@
+"""Exact dam breaks: balances that the equations demand, and the solvers against them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import hycop
+from hycop.errors import InvalidInputError
+from hycop.references.dam_break import middle_depth, straight_dam
+
+G = 9.81
+
+
+@pytest.mark.parametrize("shallow", [1.0, 0.1, 0.0])
+def test_mass_and_momentum_balance(shallow: float) -> None:
+    """Mass is kept, and momentum grows by the difference of the pressures at both ends."""
+    faces, t = np.linspace(-60, 60, 241), 4.0
+    h, hu = straight_dam(faces, t, 2.0, shallow, G)
+    assert h.sum() * 0.5 == pytest.approx(60 * (2.0 + shallow), rel=1e-13)
+    assert hu.sum() * 0.5 == pytest.approx(t * G / 2 * (4.0 - shallow**2), rel=1e-12)
+    assert (np.diff(h) <= 1e-12).all() and h.min() >= 0
+
+
+def test_shock_and_rarefaction_meet_on_the_plateau() -> None:
+    h = middle_depth(2.0, 1.0, G)
+    assert h == pytest.approx(1.45384, abs=1e-5)
+    still = straight_dam(np.linspace(-1, 1, 5), 0.0, 2.0, 1.0, G)
+    np.testing.assert_allclose(still, [[2, 2, 1, 1], [0, 0, 0, 0]])
+
+
+@pytest.mark.parametrize(("deep", "shallow"), [(1.0, 2.0), (1.0, -0.1), (1.0, 1.0)])
+def test_depths_that_are_no_dam_are_refused(deep: float, shallow: float) -> None:
+    with pytest.raises(InvalidInputError, match="deep > shallow"):
+        straight_dam(np.linspace(-1, 1, 5), 1.0, deep, shallow, G)
+
+
+def test_the_unsplit_primitive_breaks_a_dam_onto_a_dry_bed() -> None:
+    cells, t = 160, 3.0
+    faces = np.linspace(-50, 50, cells + 1)
+    exact = straight_dam(faces, t, 2.0, 0.0, G)
+    problem = hycop.problem("swe1d")
+    grid = hycop.Grid.box((cells,), (100.0,), "wall")
+    setting = hycop.Setting(grid, problem.channels, {"g": G})
+    u0 = np.stack([np.where(faces[:-1] < 0, 2.0, 0.0), np.zeros(cells)])[None]
+    query = hycop.Query(u0, setting, np.array([t]))
+    parts = problem.dictionaries["unsplit"]
+    state = hycop.run(hycop.Program.of(("shallow water", t)), parts, query)[0]
+    assert state[0].min() >= 0
+    assert np.linalg.norm(state[0] - exact[0]) < 2e-2 * np.linalg.norm(exact[0])
+    assert state[0].sum() == pytest.approx(u0[0, 0].sum(), rel=1e-12)
