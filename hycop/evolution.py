@@ -367,6 +367,8 @@ def _dampings(eigenvalues: Array, q: Array, radii: Array) -> Array:
     """The least μ with ‖q / (Λ + μ)‖ ≤ radius for each radius, increasing and without repetitions, by bisection."""
     low = np.full(radii.shape, _LEAST_DAMPING)
     inside = np.linalg.norm(q / (eigenvalues + low[:, None]), axis=1) <= radii
+    if inside.all():  # also without a gradient, where bisection would divide nothing by nothing
+        return low[:1]
     high = np.linalg.norm(q) / np.where(inside, 1.0, radii)
     for _ in range(50):
         middle = np.sqrt(low * high)

@@ -44,6 +44,9 @@ class Inputs:
     def batch(self) -> int:
         return int(self.time.shape[0])
 
+    def take(self, samples: Array | slice) -> Inputs:
+        return Inputs(self.features[samples], self.gains[samples], self.time[samples])
+
 
 class Policy(Protocol):
     """Writes programs; ``theta`` is one flat vector of ``size`` numbers, and zero is a sensible start."""
@@ -157,17 +160,23 @@ def softmax(logits: Array) -> Array:
 
 
 def allotted(ops: Array, weights: Array, amounts: Array, time: Array, budget: Budget) -> Array:
-    """Durations (row, slot) from positive weights: each primitive's own slots share what it got, or, literally, all
-    slots share the query time."""
+    """Durations (row, slot) from weights ≥ 0: each primitive's own slots share what it got, or, literally, all slots
+    share the query time."""
     if budget == "literal":
-        weights = np.where(ops == EMPTY, 0.0, weights)
-        return time[:, None] * weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
+        return _dealt(time, ops != EMPTY, weights)
     durations = np.zeros_like(weights)
     for op in range(amounts.shape[1]):
-        mine = np.where(ops == op, weights, 0.0)
-        total = mine.sum(axis=1, keepdims=True)
-        durations += mine * (time * amounts[:, op])[:, None] / np.where(total > 0, total, 1.0)
+        durations += _dealt(time * amounts[:, op], ops == op, weights)
     return durations
+
+
+def _dealt(amount: Array, mine: Array, weights: Array) -> Array:
+    """The amount (row,) shared among some slots (row, slot) by their weights, or equally if all of these vanish."""
+    weights = np.where(mine, weights, 0.0)
+    # a weight may underflow, but what a primitive got must not be lost
+    vanished = weights.sum(axis=1, keepdims=True) < 1e-300
+    weights = np.where(vanished & mine, 1.0, weights)
+    return weights * amount[:, None] / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
 
 
 @dataclass(frozen=True)
@@ -267,10 +276,14 @@ class SlotPolicy:
         allotment = self.allotment.within(pattern.ops)
         amounts = allotment.amounts(theta[:, used:], inputs)
         rows = members * batch
-        weights = np.exp(logits - logits.max(axis=2, keepdims=True)).reshape(rows, k)
+        # against overflow, and for those that share something only: else the large logits of one primitive would make
+        # all weights of another vanish
+        literal = allotment.budget == "literal"
+        for together in [np.arange(k)] if literal else [pattern.slots(op) for op in set(pattern.ops)]:
+            logits[..., together] -= logits[..., together].max(axis=2, keepdims=True)
         return allotted(
             np.broadcast_to(np.asarray(pattern.ops), (rows, k)),
-            weights,
+            np.exp(logits).reshape(rows, k),
             amounts.reshape(rows, -1),
             np.tile(inputs.time, members),
             allotment.budget,

@@ -309,6 +309,16 @@ def test_a_parameter_without_a_finite_derivative_rests() -> None:
             which.tell(state, normal_equations(bad, np.ones(1), which.steps(state)))
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("gradient", [0.0, 1e-200])
+def test_a_loss_that_no_parameter_changes_is_converged_without_a_warning(gradient: float) -> None:
+    which = LevenbergMarquardt()
+    gram = np.diag([1.0, 0.0, 0.0])
+    gram[0, 1] = gram[1, 0] = gradient
+    state = which.tell(which.start(np.zeros(2)), NormalEquations(gram))
+    assert state.converged and not state.theta.any()
+
+
 def test_phases_are_not_confused() -> None:
     which = LevenbergMarquardt()
     state = which.start(np.zeros(2))

@@ -176,6 +176,25 @@ def test_a_process_without_a_slot_gets_one_step() -> None:
     assert [step.primitive for step in program][-2:] == ["diffusion", "reaction"]
 
 
+@pytest.mark.parametrize("size", [800.0, -800.0])
+def test_shares_that_underflow_take_no_time_from_a_process(size: float) -> None:
+    """Equal shifts of all logits of a primitive change nothing, and a softplus of 0 is still a share."""
+    slot = slot_policy(patterns=1, features=0)
+    theta = np.zeros(slot.size)
+    classical = slot.programs(theta[None], inputs(features=0)).durations
+    theta[:3] = size  # the three steps of diffusion
+    assert np.allclose(slot.programs(theta[None], inputs(features=0)).durations, classical)
+    for budget, processes in (("consistent", [1.0, 1.0, 1.0]), ("literal", [0.5, 0.25, 0.25])):
+        position = PositionPolicy(Allotment.of(PLAIN, ADR, budget), 0, longest=4)  # type: ignore[arg-type]
+        theta = np.zeros(position.size)
+        theta[:12] = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 0, 0]]).reshape(-1)
+        theta[12:16] = -200.0 if budget == "literal" else [0.0, -200.0, 0.0, 0.0]
+        theta[16] = 3.0  # four steps
+        seen = inputs(features=0)
+        spent = position.programs(theta[None], seen).time_per_primitive()
+        assert np.allclose(spent, seen.time[:, None] * processes)
+
+
 def test_bad_thetas_and_patterns() -> None:
     policy = slot_policy()
     with pytest.raises(InvalidInputError, match=f"needs {policy.size}"):

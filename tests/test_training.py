@@ -15,15 +15,19 @@ import numpy as np
 import pytest
 
 import hycop
-from hycop.errors import HyCOPError, InvalidInputError, UnknownNameError
+from hycop.errors import HyCOPError, IncompatibleError, InvalidInputError, NonFiniteStateError, UnknownNameError
 from hycop.evolution import NoFitnessError
+from hycop.execution import measure
 from hycop.executors import executor
 from hycop.features import FeatureMap
 from hycop.primitives import UpwindAdvection
+from hycop.splitting import splitting
 from hycop.training import Task, configured, loop, train
 from hycop.training.checkpoint import FILE, RunFolderError, read
+from hycop.training.front import work_levels
 from hycop.training.gate import best_classical
-from hycop.training.loop import _data_hash
+from hycop.training.loop import Trained, _data_hash
+from hycop.training.objective import COSTED, infinite_if_lost
 from hycop.training.portfolio import patterns
 
 PROBLEM = hycop.problem("ad1d")
@@ -204,6 +208,90 @@ def test_no_finite_loss_stops_the_run(task: Task) -> None:
         train(broken, configured("quick", ES))
 
 
+class _Fragile(UpwindAdvection):
+    """An upwind scheme that loses the samples with some speeds in longer steps than it can take."""
+
+    def __init__(self, longest: float, speeds: Any = ()) -> None:
+        super().__init__()
+        self.longest, self.speeds = longest, speeds
+
+    def flow(self, u, duration, setting):  # type: ignore[no-untyped-def]
+        out = super().flow(u, duration, setting)
+        out[(duration > self.longest) | np.isin(setting.params["cx"], self.speeds)] = np.nan
+        return out
+
+
+def test_patterns_that_leave_the_finite_numbers_are_not_tried(task: Task) -> None:
+    time = task.train.query.time.max()
+    few = {**SMALL, "tries": 4, "patterns": 2, "rounds": 1, "iterations": 1}
+    some, none = (
+        replace(task, dictionary=UPWIND.swapping("advection", _Fragile(share * time))) for share in (0.8, 0.01)
+    )
+    assert np.isfinite(train(some, configured("quick", few)).loss)
+    with pytest.raises(NonFiniteStateError, match="max_steps"):
+        train(none, configured("quick", few))
+
+
+def test_an_evolution_strategy_prefers_what_it_learned_though_a_query_is_always_lost(task: Task) -> None:
+    lost = task.train.query.setting.params["cx"][:1]
+    broken = replace(task, dictionary=UPWIND.swapping("advection", _Fragile(np.inf, lost)))
+    assert train(broken, configured("quick", {**ES, "generations": 2})).theta.any()
+
+
+def test_what_is_not_finite_is_infinite() -> None:
+    assert np.array_equal(infinite_if_lost(np.array([np.nan, np.inf, -np.inf, 1.0])), [np.inf, np.inf, np.inf, 1.0])
+
+
+def test_nothing_is_polished_where_there_is_no_error(task: Task) -> None:
+    still = replace(task.train, states=np.repeat(task.train.states[:, :1], task.train.states.shape[1], axis=1))
+    idle = hycop.Dictionary({name: _Decay(frozenset({name})) for name in task.processes})
+    done = train(replace(task, dictionary=idle, train=still), configured("quick", {**SMALL, "patterns": 2}))
+    assert done.loss == 0 and not done.theta.any()
+
+
+@pytest.fixture(scope="module")
+def muscl() -> Task:
+    """The work of its advection depends on the query: speed, time and cells decide how many steps it takes inside."""
+    return Task(
+        PROBLEM.dictionaries["muscl"],
+        PROBLEM.processes,
+        PROBLEM.sample(64, "train", 2),
+        PROBLEM.sample(200, "train", 3),
+        FeatureMap(PROBLEM.features),
+        FeatureMap(PROBLEM.gain_features),
+    )
+
+
+def _work(task: Task, done: Trained, refinement: int = 1) -> float:
+    """Of the learned programs on the queries that ``max_work`` is about."""
+    query = task.train.query.take(slice(0, COSTED))
+    programs = done.policy.programs(done.theta[None], done.view(query))
+    return float(measure(programs, task.dictionary, query, refinement=refinement).work.mean())
+
+
+@pytest.mark.parametrize("grids", [{}, {"refinement": 2, "learning_refinement": 1}], ids=["one grid", "two grids"])
+def test_every_level_of_a_front_can_be_learned_and_is_kept_to(muscl: Task, grids: dict[str, object]) -> None:
+    config = configured("quick", {**SMALL, "tries": 1, "rounds": 1, "iterations": 1, "budget": "consistent", **grids})
+    levels = work_levels(muscl, config, 3)
+    assert len(levels) == 3
+    for most in levels[:2]:
+        done = train(muscl, config.model_copy(update={"max_work": most}))
+        assert _work(muscl, done, config.refinement) <= most * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("optimizer", ["openes", "cma"])
+def test_evolution_strategies_keep_to_the_allowed_work(muscl: Task, optimizer: str) -> None:
+    """From a random start whose programs all take more."""
+    settings = {"optimizer": optimizer, "population": 40, "generations": 30, "sigma": 0.05, "samples": 64}
+    few = muscl.train.query.take(slice(0, COSTED))
+    lie = splitting("lie").programs(few, muscl.dictionary)
+    most = 1.05 * float(measure(lie, muscl.dictionary, few).work.mean())
+    done = train(muscl, configured("paper", {**settings, "max_work": most}))
+    assert _work(muscl, done) <= most
+    with pytest.raises(IncompatibleError, match=r"max_work=[^\n]*generations[^\n]*$"):
+        train(muscl, configured("paper", {**settings, "sigma": 1e-6, "generations": 1, "max_work": most}))
+
+
 def test_patterns_hold_the_classics_and_their_lean_variants(task: Task) -> None:
     adr = hycop.problem("adr2d")
     query = adr.sample(1, "id").query
@@ -217,8 +305,12 @@ def test_patterns_hold_the_classics_and_their_lean_variants(task: Task) -> None:
 
 
 class _Decay:
-    advances = frozenset({"decay"})
+    """A primitive that changes nothing."""
+
     order = hycop.EXACT
+
+    def __init__(self, advances: frozenset[str] = frozenset({"decay"})) -> None:
+        self.advances = advances
 
     def flow(self, u, duration, setting):  # type: ignore[no-untyped-def]
         return u

@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from hycop.execution import measure
 from hycop.policy import Allotment, SlotPolicy
 from hycop.training.config import TrainingConfig
 from hycop.training.loop import Task, View
+from hycop.training.objective import SLACK, mean_work
 from hycop.training.portfolio import patterns
-
-FEW = 8
-"""Queries on which the work of a pattern is measured."""
 
 
 def work_levels(task: Task, config: TrainingConfig, points: int) -> list[float]:
     """At most ``points`` amounts of work, spread evenly on a logarithmic scale over those of the classical patterns."""
-    query = task.train.query.take(slice(0, FEW))
-    view = View.of(task.features, task.gain_features, task.train.query)
+    query = task.train.query
+    inputs = View.of(task.features, task.gain_features, query)(query)
     allotment = Allotment.of(task.dictionary, task.processes, config.budget, len(task.gain_features.names))
     costs = set()
-    for pattern in patterns(task.dictionary, task.processes, task.train.query, config.max_steps):
+    for pattern in patterns(task.dictionary, task.processes, query, config.max_steps):
         policy = SlotPolicy((pattern,), allotment, len(task.features.names))
-        programs = policy.programs(np.zeros((1, policy.size)), view(query)).repeated(config.repeats)
-        done = measure(programs, task.dictionary, query, refinement=config.refinement, strict=False)
-        costs.add(float(done.work.mean()))
-    affordable = np.array(sorted(cost for cost in costs if config.max_work is None or cost <= config.max_work))
+        costs.add(mean_work(policy, np.zeros(policy.size), task.dictionary, query, inputs, config))
+    most = np.finfo(float).max if config.max_work is None else config.max_work * (1 + SLACK)
+    affordable = np.array(sorted(cost for cost in costs if cost <= most))
     if affordable.size <= points:
         return [float(cost) for cost in affordable]
     wanted = np.geomspace(affordable[0], affordable[-1], points)

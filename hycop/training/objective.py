@@ -16,12 +16,45 @@ from hycop.metrics import rel_l2, rel_l2_per_channel
 from hycop.policy import Inputs, Policy
 from hycop.program import ProgramBatch
 from hycop.query import Query
+from hycop.training.config import TrainingConfig
 
 ROWS = 2048
 """Programs run together at most."""
 
 BLOCK = 16
 """Queries whose normal equations are summed by one worker; fixed, so that sums do not depend on the workers."""
+
+COSTED = 32
+"""Queries, the first ones, whose mean work is meant by ``max_work``."""
+
+SLACK = 1e-9
+"""Share by which work may exceed ``max_work``: less is rounding."""
+
+TOO_DEAR = 1e6
+"""A loss above all that are worth having: members that take more than the allowed work have it times the ratio."""
+
+
+def infinite_if_lost(values: Array | float) -> Array:
+    """Infinity wherever there is no finite number."""
+    return np.where(np.isfinite(values), values, np.inf)
+
+
+def work_of(
+    policy: Policy, theta: Array, dictionary: Dictionary, query: Query, inputs: Inputs, config: TrainingConfig
+) -> Array:
+    """Work (batch,) of a policy's programs on the grid on which the model will run, which may not be the one on which
+    it learns."""
+    programs = policy.programs(theta[None], inputs).repeated(config.repeats)
+    return measure(programs, dictionary, query, refinement=config.refinement, strict=False).work
+
+
+def mean_work(
+    policy: Policy, theta: Array, dictionary: Dictionary, query: Query, inputs: Inputs, config: TrainingConfig
+) -> float:
+    """What ``max_work`` bounds: the mean work on the first queries, infinite if it cannot be counted."""
+    few = slice(0, COSTED)
+    work = work_of(policy, theta, dictionary, query.take(few), inputs.take(few), config)
+    return float(infinite_if_lost(work.mean()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +77,7 @@ class Objective:
     repeats: int = 1
 
     def take(self, samples: Array | slice) -> Objective:
-        inputs = Inputs(self.inputs.features[samples], self.inputs.gains[samples], self.inputs.time[samples])
+        inputs = self.inputs.take(samples)
         return replace(self, query=self.query.take(samples), truth=self.truth[samples], inputs=inputs)
 
     def of(self, policy: Policy) -> Objective:
@@ -72,6 +105,10 @@ class Objective:
 
     def losses(self, thetas: Array) -> Array:
         """Losses (members, batch)."""
+        return self.losses_and_work(thetas)[0]
+
+    def losses_and_work(self, thetas: Array) -> tuple[Array, Array]:
+        """Losses and work, (members, batch) each."""
         if self.metric == "nrmse":
             states, work = self.outcomes(thetas)
             errors = np.stack([self.errors(state).mean(axis=1) for state in states])
@@ -83,7 +120,7 @@ class Objective:
             ]
             squares, work = (np.concatenate(both) for both in zip(*parts, strict=True))
             errors = np.sqrt(squares / self.squared_sizes()[:, 0])
-        return errors + self.work_weight * work / self.unit_work
+        return errors + self.work_weight * work / self.unit_work, work
 
     def errors(self, states: Array) -> Array:
         """Relative errors (batch, group) of states."""
@@ -100,16 +137,30 @@ class Objective:
 
 @dataclass(frozen=True, eq=False)
 class Fitness:
-    """Job: the mean loss of members first, … of a generation on its minibatch."""
+    """Job: the mean loss of members first, … of a generation on its minibatch.
+
+    ``allowed`` is the work (batch,) that the programs may take there together, on a grid of ``refinement``. A member
+    that takes more is worse than all that do not, and the worse the more it takes, so that a population that starts
+    beyond the allowed work finds its way back.
+    """
 
     objective: Objective
     optimizer: Optimizer[State]
     state: State
+    allowed: Array | None = None
+    refinement: int = 1
 
     def __call__(self, first: int, count: int) -> Array:
-        losses = self.objective.losses(self.optimizer.ask_some(self.state, first, count))
+        thetas = self.optimizer.ask_some(self.state, first, count)
+        losses, work = self.objective.losses_and_work(thetas)
         # row by row, so that a member's sum does not depend on its company
-        return np.array([row.mean() for row in losses])
+        means = np.array([row.mean() for row in losses])
+        if self.allowed is None:
+            return means
+        if self.refinement != self.objective.refinement:
+            _, work = replace(self.objective, refinement=self.refinement).outcomes(thetas)
+        ratios = np.array([row.sum() for row in work]) / self.allowed.sum()
+        return np.where(np.isfinite(means) & (ratios > 1 + SLACK), TOO_DEAR * ratios, means)
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,19 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
 
-from hycop.errors import IncompatibleError
+from hycop.errors import IncompatibleError, NonFiniteStateError
 from hycop.evolution import CMA, LevenbergMarquardt, LMState, NormalEquations, OpenES, Optimizer, State
 from hycop.executors import Executor
 from hycop.grid import Array
 from hycop.policy import Allotment, Pattern, Policy, PositionPolicy, SlotPolicy
 from hycop.training.checkpoint import Journal
 from hycop.training.config import TrainingConfig
-from hycop.training.objective import Fitness, Objective, Residuals
+from hycop.training.objective import (
+    COSTED,
+    SLACK,
+    TOO_DEAR,
+    Fitness,
+    Objective,
+    Residuals,
+    infinite_if_lost,
+    mean_work,
+    work_of,
+)
 from hycop.training.portfolio import patterns
 from hycop.training.progress import Meter
 
@@ -73,7 +84,8 @@ class Recipe:
         self.meter.tell(stage, step, of, loss)
 
     def _evolved(self) -> tuple[Policy, Array]:
-        """The paper's Algorithm 1 (or CMA): minibatches of queries, a population, nothing but losses."""
+        """The paper's Algorithm 1 (or CMA): minibatches of queries, a population, nothing but losses. Of Algorithm 1
+        not the last theta is returned but, of those after every tenth generation, the best on more queries."""
         config, policy = self.config, self._policy()
         theta = np.zeros(policy.size)
         if config.start == "random":
@@ -91,24 +103,31 @@ class Recipe:
             # a stream of its own for every generation, so that a resumed run draws the same minibatches
             stream = np.random.Philox(key=[self.seed, 2], counter=[0, 0, state.generation, 0])
             samples = np.sort(np.random.Generator(stream).choice(whole.query.batch, batch, replace=False))
-            losses = self.executor.map(Fitness(whole.take(samples), optimizer, state), optimizer.members(state))
+            allowed = None if self._allowed is None else self._allowed[samples]
+            job = Fitness(whole.take(samples), optimizer, state, allowed, config.refinement)
+            losses = self.executor.map(job, optimizer.members(state))
             self.meter.evaluated(losses.size * batch)
             state = optimizer.tell(state, losses)
-            finite = losses[np.isfinite(losses)]
-            self._done(config.optimizer, state.generation, config.generations, float(np.median(finite)))
+            told = losses[losses < TOO_DEAR] if (losses < TOO_DEAR).any() else losses[np.isfinite(losses)]
+            self._done(config.optimizer, state.generation, config.generations, float(np.median(told)))
             return state
 
-        if not isinstance(optimizer, OpenES):
-            return policy, self.journal.follow(optimizer.start(theta, self.seed), step, config.generations)
-        # minibatches are noisy and so is the last theta: of those on the way the best on more queries is kept
-        judges = whole.take(slice(0, JUDGES))
-        best = (np.inf, theta)
-        for generation in range(0, config.generations, EVERY):
-            state = replace(optimizer.start(theta, self.seed), generation=generation)
-            theta = self.journal.follow(state, step, min(generation + EVERY, config.generations))
-            loss = float(np.nan_to_num(judges.losses(theta[None]), nan=np.inf).mean())
-            best = min(best, (loss, theta), key=lambda entry: entry[0])
-        return policy, best[1]
+        if isinstance(optimizer, OpenES):
+            # minibatches are noisy and so is the last theta
+            judges, seen = whole.take(slice(0, JUDGES)), []
+            for generation in range(0, config.generations, EVERY):
+                state = replace(optimizer.start(theta, self.seed), generation=generation)
+                theta = self.journal.follow(state, step, min(generation + EVERY, config.generations))
+                seen.append((self._excess(policy, theta), *_standing(judges.losses(theta[None])), theta))
+            theta = min(seen, key=lambda entry: entry[:3])[3]
+        else:
+            theta = self.journal.follow(optimizer.start(theta, self.seed), step, config.generations)
+        if self._excess(policy, theta) > 0:
+            raise IncompatibleError(
+                f"after {config.generations} generations the programs still take more than max_work={config.max_work}; "
+                "allow more max_work or generations, fewer max_steps, or set optimizer=recipe, policy=slot"
+            )
+        return policy, theta
 
     def _policy(self) -> Policy:
         if self.config.policy == "slot":
@@ -125,36 +144,68 @@ class Recipe:
         return name, loss
 
     def _ranked(self) -> list[Pattern]:
-        """Operator orders from the best classical start to the worst, each once, within the allowed work."""
+        """Operator orders from the best classical start to the worst, each once, within the allowed work and the
+        finite numbers."""
         best: dict[tuple[int, ...], Pattern] = {}
-        for *_, pattern in sorted(self._scored, key=lambda entry: entry[:3]):
-            best.setdefault(pattern.ops, pattern)
+        for loss, _, _, pattern in sorted(self._scored, key=lambda entry: entry[:3]):
+            if np.isfinite(loss):
+                best.setdefault(pattern.ops, pattern)
+        if not best:
+            raise NonFiniteStateError(
+                f"no classical program of at most {self.config.max_steps} steps stays finite on every training query; "
+                "allow shorter steps with max_steps or repeats, or check the data"
+            )
         return list(best.values())
 
     @cached_property
     def _scored(self) -> list[tuple[float, int, str, Pattern]]:
         """Patterns within the allowed steps and work: loss as it stands, length, origin. All are tried on some of the
-        queries, and the best of those on all of them."""
+        queries, and the best of those on all of them; infinite losses are among them only if there are no others."""
         config = self.config
         found = patterns(self.objective.dictionary, self.processes, self.objective.query, config.max_steps)
-        first = [self._score(pattern, FEW) for pattern in found]
-        allowed = [entry for entry in first if config.max_work is None or entry[0] <= config.max_work]
+        allowed = [pattern for pattern in found if not self._excess(*self._as_it_stands(pattern)) > 0]
         if not allowed:
             raise IncompatibleError(
                 f"no program of at most {config.max_steps} steps and work {config.max_work} covers every process; "
                 "allow more with max_steps or max_work"
             )
-        best = sorted((entry[1:] for entry in allowed), key=lambda entry: entry[:3])[:FINALISTS]
-        return [self._score(pattern, self.objective.query.batch)[1:] for *_, pattern in best]
+        first = [self._score(pattern, FEW) for pattern in allowed]
+        hopeful = sorted((entry for entry in first if np.isfinite(entry[0])), key=lambda entry: entry[:3])
+        whole = (self._score(pattern, self.objective.query.batch) for *_, pattern in hopeful)
+        return list(islice((entry for entry in whole if np.isfinite(entry[0])), FINALISTS)) or first
 
-    def _score(self, pattern: Pattern, count: int) -> tuple[float, float, int, str, Pattern]:
-        """Work and loss of a pattern as it stands, on the first queries."""
+    def _as_it_stands(self, pattern: Pattern) -> tuple[SlotPolicy, Array]:
         policy = SlotPolicy((pattern,), self.allotment, self.features)
+        return policy, np.zeros(policy.size)
+
+    def _score(self, pattern: Pattern, count: int) -> tuple[float, int, str, Pattern]:
+        """Loss of a pattern as it stands, on the first queries; the rest decides between equal losses."""
+        policy, theta = self._as_it_stands(pattern)
         objective = self.objective.of(policy).take(slice(0, count))
-        states, work = objective.outcomes(np.zeros((1, policy.size)))
-        errors = np.nan_to_num(objective.errors(states[0]), nan=np.inf)
+        states, work = objective.outcomes(theta[None])
+        errors = infinite_if_lost(objective.errors(states[0]))
         loss = float(errors.mean() + self.config.work_weight * work.mean() / objective.unit_work)
-        return float(work.mean()), loss, len(pattern.ops), pattern.origin, pattern
+        return float(infinite_if_lost(loss)), len(pattern.ops), pattern.origin, pattern
+
+    def _excess(self, policy: Policy, theta: Array) -> float:
+        """Share by which the mean work is above the allowed one; 0 if it is not."""
+        if self.config.max_work is None:
+            return 0.0
+        objective = self.objective
+        work = mean_work(policy, theta, objective.dictionary, objective.query, objective.inputs, self.config)
+        excess = work / self.config.max_work - 1
+        return excess if excess > SLACK else 0.0
+
+    @cached_property
+    def _allowed(self) -> Array | None:
+        """The allowed work of each training query. ``max_work`` is a mean and a minibatch may hold dear queries only,
+        so it is dealt out in proportion to the work of a pattern that keeps to it."""
+        if self.config.max_work is None:
+            return None
+        objective, pattern = self.objective, min(self._scored, key=lambda entry: entry[:3])[3]
+        policy, theta = self._as_it_stands(pattern)
+        work = work_of(policy, theta, objective.dictionary, objective.query, objective.inputs, self.config)
+        return np.asarray(self.config.max_work * work / work[:COSTED].mean())
 
     def _searched_and_polished(self) -> tuple[Policy, Array]:
         """Short least squares on the most promising patterns, long ones on the best, then the choice among those."""
@@ -163,8 +214,8 @@ class Recipe:
         # each try is a round, each of the patterns kept is polished for some, and the static program for two
         self.meter.plan(config.tries + config.patterns * config.rounds + 2, *self._classical())
         for pattern in self._ranked()[: config.tries]:
-            policy = SlotPolicy((pattern,), self.allotment, self.features)
-            theta = self._polished(policy, np.zeros(policy.size), 1, f"try {pattern.origin}")
+            policy, start = self._as_it_stands(pattern)
+            theta = self._polished(policy, start, 1, f"try {pattern.origin}")
             tried.append((self._loss(policy, theta), pattern, theta))
         tried.sort(key=lambda entry: entry[0])
         # a pattern far behind the best is not chosen for enough queries to be worth polishing
@@ -177,7 +228,10 @@ class Recipe:
         return self._joined(polished)
 
     def _loss(self, policy: Policy, theta: Array) -> float:
-        return float(np.nan_to_num(self.objective.of(policy).losses(theta[None]), nan=np.inf).mean())
+        """Mean on the training queries, infinite also for more work than is allowed."""
+        if self._excess(policy, theta) > 0:
+            return np.inf
+        return float(infinite_if_lost(self.objective.of(policy).losses(theta[None])).mean())
 
     def _polished(self, policy: Policy, theta: Array, rounds: int, label: str) -> Array:
         """Levenberg–Marquardt on the residual field. The reported metric is the mean of ‖r‖/‖u‖, not of its square:
@@ -187,15 +241,21 @@ class Recipe:
         optimizer = LevenbergMarquardt()
         for index in range(rounds if policy.size else 0):
             errors = objective.errors(objective.outcomes(theta[None])[0][0])
+            if not errors.any():
+                break  # nothing to gain, and no error to divide by
             weights = 1.0 / (size * np.maximum(errors, 0.1 * errors.mean()))
             ridge = RIDGE * float(np.sum(weights * size * errors**2))
             tell = partial(self.meter.tell, label, index, rounds, float(errors.mean()))
-            theta = self.journal.follow(
+            found = self.journal.follow(
                 optimizer.start(theta),
                 self._least_squares(objective, optimizer, weights, ridge, tell),
                 self._most_steps,
             )
-            self._done(label, index + 1, rounds, self._loss(policy, theta))
+            loss = self._loss(policy, found)
+            self._done(label, index + 1, rounds, loss)
+            if not np.isfinite(loss):
+                break  # least squares knows nothing of the allowed work
+            theta = found
         return theta
 
     @property
@@ -235,13 +295,22 @@ class Recipe:
         if len(polished) == 1 or policy.size > MOST_PARAMETERS:
             return best, theta
         losses = np.stack([self.objective.of(entry).losses(each[None])[0] for entry, each in polished])
+        if not (np.isfinite(losses).all() and losses.any()):
+            return best, theta
         seen = np.concatenate([np.ones((losses.shape[1], 1)), self.objective.inputs.features], axis=1)
         whole = np.concatenate([*(each for _, each in polished), _selector(seen, losses).reshape(-1)])
         return (policy, whole) if self._loss(policy, whole) < 0.98 * self._loss(best, theta) else (best, theta)
 
 
+def _standing(losses: Array) -> tuple[int, float]:
+    """How many queries are lost, and the mean loss of the others: a lost one must not make all thetas alike."""
+    finite = np.isfinite(losses)
+    return int((~finite).sum()), float(losses[finite].mean()) if finite.any() else np.inf
+
+
 def _selector(seen: Array, losses: Array) -> Array:
-    """Rows s_k with softmax(0, s_1·(1, x), …) as the chance of each pattern: least expected loss, slightly damped."""
+    """Rows s_k with softmax(0, s_1·(1, x), …) as the chance of each pattern: least expected loss, slightly damped.
+    Losses (pattern, query) are finite and not all zero."""
     scale = losses.mean()
     shape = (losses.shape[0] - 1, seen.shape[1])
 
