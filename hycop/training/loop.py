@@ -24,7 +24,7 @@ from hycop.splitting import Scheme
 from hycop.training.checkpoint import Journal, array_hash, fingerprint, stoppable
 from hycop.training.config import TrainingConfig
 from hycop.training.gate import Gate, best_classical, gate
-from hycop.training.objective import Objective
+from hycop.training.objective import Objective, infinite_if_lost
 from hycop.training.progress import Meter, Report
 from hycop.training.recipe import Recipe
 from hycop.version import __version__
@@ -135,7 +135,7 @@ def train(
             recipe = Recipe(objective, allotment, task.processes, config, seed, crew, journal, Meter(report))
             policy, theta = recipe.learn()
             static = recipe.static(policy)
-    loss = float(np.nan_to_num(objective.of(policy).losses(theta[None]), nan=np.inf).mean())
+    loss = float(infinite_if_lost(objective.of(policy).losses(theta[None])).mean())
     return Trained(policy, theta, view, _judged(task, config, policy, theta, view), loss, _data_hash(task), static)
 
 

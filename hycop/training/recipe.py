@@ -89,7 +89,7 @@ class Recipe:
         config, policy = self.config, self._policy()
         theta = np.zeros(policy.size)
         if config.start == "random":
-            theta = START * np.random.Generator(np.random.Philox(key=[self.seed, 1])).standard_normal(policy.size)
+            theta = START * np.random.Generator(_stream(self.seed, 1)).standard_normal(policy.size)
         optimizer: Optimizer[Any] = (
             OpenES(config.population, config.sigma, config.learning_rate, config.weight_decay)
             if config.optimizer == "openes"
@@ -101,7 +101,7 @@ class Recipe:
 
         def step(state: State) -> State:
             # a stream of its own for every generation, so that a resumed run draws the same minibatches
-            stream = np.random.Philox(key=[self.seed, 2], counter=[0, 0, state.generation, 0])
+            stream = _stream(self.seed, 2, state.generation)
             samples = np.sort(np.random.Generator(stream).choice(whole.query.batch, batch, replace=False))
             allowed = None if self._allowed is None else self._allowed[samples]
             job = Fitness(whole.take(samples), optimizer, state, allowed, config.refinement)
@@ -306,6 +306,11 @@ def _standing(losses: Array) -> tuple[int, float]:
     """How many queries are lost, and the mean loss of the others: a lost one must not make all thetas alike."""
     finite = np.isfinite(losses)
     return int((~finite).sum()), float(losses[finite].mean()) if finite.any() else np.inf
+
+
+def _stream(seed: int, use: int, index: int = 0) -> np.random.Philox:
+    """Random bits for the start (1) and the minibatches (2) of a run; the noise of its members has 0 in that place."""
+    return np.random.Philox(key=[seed, 0], counter=[0, use, index, 0])
 
 
 def _selector(seen: Array, losses: Array) -> Array:
