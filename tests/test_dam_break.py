@@ -49,3 +49,12 @@ def test_the_unsplit_primitive_breaks_a_dam_onto_a_dry_bed() -> None:
     assert state[0].min() >= 0
     assert np.linalg.norm(state[0] - exact[0]) < 2e-2 * np.linalg.norm(exact[0])
     assert state[0].sum() == pytest.approx(u0[0, 0].sum(), rel=1e-12)
+
+
+def test_the_reference_agrees_with_stoker_before_waves_return() -> None:
+    data = hycop.problem("dambreak2d").sample(1, "straight", shape=(64, 64), times=[4.0])
+    h, hu = straight_dam(np.linspace(-50, 50, 65), 4.0, 2.0, 1.0, G)
+    found = data.truth[0, :, :, 0]
+    assert np.linalg.norm(found[0] - h) < 3e-3 * np.linalg.norm(h)
+    assert np.linalg.norm(found[1] - hu) < 4e-2 * np.linalg.norm(hu)
+    assert np.abs(found[2]).max() < 1e-12 and np.ptp(data.truth[0], axis=2).max() < 1e-12

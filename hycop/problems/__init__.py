@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hycop.errors import UnknownNameError
-from hycop.problems import adr, burgers, compressible, kuramoto_sivashinsky, shallow_water
+from hycop.problems import adr, burgers, compressible, dam_break, kuramoto_sivashinsky, shallow_water
 from hycop.problems.definition import Problem, Split
 
 __all__ = ["PROBLEMS", "Problem", "Split", "problem"]
 
-FAMILIES = (adr, burgers, shallow_water, kuramoto_sivashinsky, compressible)
+FAMILIES = (adr, burgers, shallow_water, dam_break, kuramoto_sivashinsky, compressible)
 
 PROBLEMS: Mapping[str, Problem] = {entry.name: entry for family in FAMILIES for entry in family.PROBLEMS}
 

@@ -30,6 +30,7 @@ from hycop.problems.initial_conditions import Box, Bump, Profile, Sigmoid, Step,
 from hycop.query import Channel, Setting
 from hycop.references import Reference, ShallowWaterReference
 
+CHANNELS = (Channel("h"), Channel("hu", 0), Channel("hv", 1))
 LENGTH = 10.0
 HORIZON = 0.3
 TRAIN = (0.15, 0.4)
@@ -206,7 +207,7 @@ def _reference(processes: frozenset[str], boundary: tuple[str, ...], shape: tupl
     return ShallowWaterReference(processes, max(4, min(ceil(FINEST[len(shape)] / min(shape)), room)))
 
 
-def _dictionaries() -> Mapping[str, Dictionary]:
+def dictionaries() -> Mapping[str, Dictionary]:
     return {
         **{
             kind: Dictionary({"gravity": GravityWave(kind), "momentum": MomentumAdvection(kind)})
@@ -216,19 +217,24 @@ def _dictionaries() -> Mapping[str, Dictionary]:
     }
 
 
+def features(axes: int) -> tuple[str, ...]:
+    """What a policy sees of shallow water."""
+    froude, gradients = ([f"{name}_{letter}" for letter in AXES[:axes]] for name in ("froude", "gradient"))
+    return (*froude, "wave_crossings", "variation", *gradients)
+
+
 def _problem(name: str, axes: int, cells: int) -> Problem:
     families = INITIAL_1D if axes == 1 else INITIAL_2D
 
     def split(kind: str, time: tuple[float, float]) -> Split:
         return Split({"g": GRAVITY[kind]}, families[kind], time)
 
-    momenta = tuple(Channel(momentum, axis) for axis, momentum in enumerate(("hu", "hv")[:axes]))
     return Problem(
         name=name,
         equation="h_t + ∇·m = 0, m_t + ∇·(m⊗m/h) + ∇(g h²/2) = 0",
         behaviour=f"depth h, momentum m; id and ood at T={HORIZON:g}, train at T in [{TRAIN[0]:g}, {TRAIN[1]:g}]",
         processes=("gravity", "momentum"),
-        channels=(Channel("h"), *momenta),
+        channels=CHANNELS[: 1 + axes],
         shape=(cells,) * axes,
         lengths=(LENGTH,) * axes,
         boundary=("periodic",) * axes,
@@ -238,13 +244,8 @@ def _problem(name: str, axes: int, cells: int) -> Problem:
             "ood": split("ood", (HORIZON, HORIZON)),
             "trajectory": split("id", SNAPSHOTS),
         },
-        dictionaries=_dictionaries(),
-        features=(
-            *(f"froude_{letter}" for letter in AXES[:axes]),
-            "wave_crossings",
-            "variation",
-            *(f"gradient_{letter}" for letter in AXES[:axes]),
-        ),
+        dictionaries=dictionaries(),
+        features=features(axes),
         gain_features=(),
         reference=_reference,
         settings=PLANE if axes == 2 else SETTINGS,
