@@ -216,3 +216,22 @@ def curve_figure(steps: Array, losses: Array, spread: Array, levels: Mapping[str
     if levels:
         axes.legend(fontsize=8)
     return figure
+
+
+def dam_figure(truth: Array, states: Mapping[str, Array], lengths: Sequence[float], title: str) -> Figure:
+    """A depth as a surface, and its slice through the middle beside those of predictions."""
+    figure = Figure(figsize=(11, 4.5), layout="constrained")
+    surface: Any = figure.add_subplot(1, 2, 1, projection="3d")
+    x, y = ((np.arange(n) + 0.5) * length / n for n, length in zip(truth.shape, lengths, strict=True))
+    few = tuple(slice(None, None, max(1, n // 80)) for n in truth.shape)
+    surface.plot_surface(x[few[0], None], y[None, few[1]], truth[few], cmap="viridis", linewidth=0)
+    surface.set(xlabel="x", ylabel="y", zlabel="depth", title="truth")
+    axes = figure.add_subplot(1, 2, 2)
+    middle = truth.shape[1] // 2
+    axes.plot(x, truth[:, middle], color="black", linewidth=2, label="truth")
+    for colour, (name, u) in zip(COLOURS, states.items(), strict=False):
+        axes.plot(x, u[:, middle], color=colour, linestyle="--", label=name)
+    axes.set(xlabel="x", title=f"slice at y = {y[middle]:.3g}")
+    axes.legend(fontsize=8)
+    figure.suptitle(title, fontsize=11)
+    return figure

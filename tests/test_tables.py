@@ -109,3 +109,17 @@ def pyclaw_like(folder: Path) -> Path:
     times = np.array([0.05, 0.15, 0.3, 0.5, 1.0])
     np.savez(folder / fixtures.PYCLAW, u0_32=still, u_32=later, g=np.full(8, 9.81), times=times)
     return folder
+
+
+def test_dam_breaks(bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(fixtures.FOLDER, str(tmp_path))
+    monkeypatch.setitem(PROBLEMS, "dambreak2d", replace(PROBLEMS["dambreak2d"], shape=(24, 24)))
+    rows = table("dambreak").build(bench)
+    assert methods(rows, split="ritter") == {"unsplit"}
+    known = {row.method: row for row in rows if row.metric == "rel_l2 of h" and row.split == "stoker"}
+    assert set(known) == {"HyCOP (periodic)", "HyCOP (walls)", CLASSICAL, "unsplit"}
+    errors = {row.method: row.value for row in rows if row.metric == "rel_l2 of h" and row.variant == "program^m, T=5"}
+    assert errors["HyCOP (walls)"] < 0.2 * errors["HyCOP (periodic)"]
+    assert all(row.value < 1e-12 for row in rows if row.metric == "mass drift")
+    assert all(row.value >= 0 for row in rows if row.metric == "least depth")
+    assert set(table("dambreak").figures(bench, rows)) == {"dambreak_stoker"}

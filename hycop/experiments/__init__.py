@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hycop.errors import UnknownNameError
-from hycop.experiments import coverage, features, fixed_time, ks, learner, ns, one_dimensional, schemes, trajectory
+from hycop.experiments import (
+    coverage,
+    dam_break,
+    features,
+    fixed_time,
+    ks,
+    learner,
+    ns,
+    one_dimensional,
+    schemes,
+    trajectory,
+)
 from hycop.experiments.table import Table
 
 __all__ = ["TABLES", "Table", "table"]
@@ -21,6 +32,7 @@ TABLES: Mapping[str, Table] = {
         trajectory.TABLE,
         ns.TABLE,
         ks.TABLE,
+        dam_break.TABLE,
         coverage.TABLE,
     )
 }

@@ -30,6 +30,7 @@ PAPER: Mapping[str, Sequence[bool]] = {
     "adr2d": (True, True, True, False, True),
     "swe2d": (True, True, True, False, True),
     "ns2d": (True, True, True, False, True),
+    "dambreak2d": (True, True, True, False, True),
     "ks1d": (True, False, True, True, True),
 }
 """The source paper's ticks, in the order of the traits."""

@@ -15,6 +15,7 @@ FOLDER = "HYCOP_FIXTURES"
 """Environment variable that names the folder of the fixtures."""
 
 PYCLAW = "swe2d_periodic_pyclaw.npz"
+DAMS = "dambreak_walls_pyclaw.npz"
 FAMILIAR = 6
 """Samples of the training families in the PyClaw file; those that follow are out of distribution."""
 
@@ -51,3 +52,28 @@ def pyclaw() -> dict[str, Dataset]:
 
 def _named(data: Dataset, split: str) -> Dataset:
     return Dataset(data.problem, split, data.states, data.times, data.setting, reference=data.reference)
+
+
+def dam_breaks() -> dict[str, Dataset]:
+    """Dam breaks with walls by PyClaw (640², averaged to 320²) at 2, 5, 10 and 15 s; empty where the file is absent."""
+    path = fixture(DAMS)
+    if path is None:
+        return {}
+    with np.load(path) as file:
+        found = {name: np.asarray(file[name]) for name in ("u0_320", "u_320", "times", "names")}
+        g = float(file["g"])
+    chosen = problem("dambreak2d")
+    states = np.concatenate([found["u0_320"][:, None], found["u_320"]], axis=1).astype(np.float64)
+    grid = chosen.grid(states.shape[3:])
+    times = np.concatenate([[0.0], found["times"]])[None]
+    return {
+        split: Dataset(
+            problem=chosen.name,
+            split=split,
+            states=states[index : index + 1],
+            times=times,
+            setting=Setting(grid, chosen.channels, {"g": np.array([g])}),
+            reference="PyClaw 640x640",
+        )
+        for index, split in enumerate(f"pyclaw {str(name).partition('_')[0]}" for name in found["names"])
+    }
