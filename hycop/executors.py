@@ -218,12 +218,12 @@ class _Run:
         self.waiting.appendleft(task.share)
 
     def employ(self, worker: Any, share: Share) -> None:
-        self.hopeful = time.monotonic()
-        task = _Task(worker, share, self.hopeful + self.crew.timeout)
+        now = time.monotonic()
         try:
-            self.tasks[self.crew.submit(worker, share)] = task
-        except self.crew.lost:
-            self.repeat(task)
+            self.tasks[self.crew.submit(worker, share)] = _Task(worker, share, now + self.crew.timeout)
+            self.hopeful = now
+        except self.crew.lost:  # it died before it had the share, which therefore is not to blame
+            self.waiting.appendleft(share)
 
 
 class ProcessExecutor(_Crew):

@@ -10,8 +10,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -268,3 +270,20 @@ def test_executors_by_name() -> None:
         executor("processes", workers=0)
     with pytest.raises(InvalidInputError, match="not both"):
         executor("dask", scheduler="tcp://127.0.0.1:1", workers=2)
+
+
+def test_a_worker_that_is_gone_before_it_has_a_share_does_not_count_against_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process may look alive for a while after its pool has broken."""
+    refused = []
+
+    def submit(self: ProcessExecutor, worker: Any, share: tuple[int, int]) -> Any:
+        if len(refused) < 10:
+            refused.append(share)
+            raise BrokenProcessPool("terminated abruptly")
+        return honest(self, worker, share)
+
+    honest = ProcessExecutor.submit
+    monkeypatch.setattr(ProcessExecutor, "submit", submit)
+    with ProcessExecutor(1) as crew:
+        assert np.array_equal(crew.map(Noise(), MEMBERS), EXPECTED)
+    assert len(refused) == 10

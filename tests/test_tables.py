@@ -96,7 +96,7 @@ def test_coverage() -> None:
     rows = table("coverage").build(Bench(1, 1, lambda text, share: None))
     assert {row.problem for row in rows} == set(PROBLEMS)
     ticks = [row for row in rows if row.metric in TRAITS and row.paper is not None]
-    assert len(ticks) == 7 * len(TRAITS) and all(row.value == row.paper for row in ticks)
+    assert len(ticks) == 8 * len(TRAITS) and all(row.value == row.paper for row in ticks)
     sizes = {row.problem: row.value for row in rows if row.metric == "policy parameters"}
     assert all(size <= 100 for size in sizes.values()) and sizes["adr2d"] > 20
 
