@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import is_dataclass, replace
 from typing import NamedTuple
 
 from hycop.dictionary import Dictionary
@@ -42,7 +42,9 @@ def swap(
     dictionary = before.dictionary
     for name, other in (primitives or {}).items():
         chosen = _found(name, other, dictionary[name], before.problem)
-        changes.append(f"primitive {name}: {_kind(dictionary[name])} → {_kind(chosen)}")
+        if repr(chosen) == repr(dictionary[name]):
+            continue
+        changes.append(f"primitive {name}: {_shown(dictionary[name])} → {_shown(chosen)}")
         dictionary = dictionary.swapping(name, chosen)
     for name in dictionary:
         if not set(after.boundary) <= boundaries_of(dictionary[name]):
@@ -94,6 +96,11 @@ def _refuse(dictionary: Dictionary, name: str, able: Mapping[str, Primitive], gr
 
 def _kind(primitive: Primitive) -> str:
     return type(primitive).__name__
+
+
+def _shown(primitive: Primitive) -> str:
+    """With its options, if it is one that shows them."""
+    return repr(primitive) if is_dataclass(primitive) else _kind(primitive)
 
 
 def _listed(grid: Grid) -> str:

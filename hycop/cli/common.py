@@ -140,6 +140,8 @@ class Reading:
         except ValueError:
             raise InvalidInputError(f"--frames {self.frames}: whole numbers are needed, as 0,1") from None
         chosen = PROBLEMS.get(problem or "")
+        if chosen is not None and file.is_gas and "gamma" not in chosen.parameters:
+            raise InvalidInputError(f"{path}: compressible flow, but {chosen.name} is none; take ns2d or ns2d-pdebench")
         known = tuple(file.params) if chosen is None else chosen.parameters
         # a file's other numbers are no coefficients, but one given by hand is meant to be
         file.params = {name: value for name, value in file.params.items() if name in known or name in named}

@@ -108,8 +108,9 @@ def program_command(
         raise InvalidInputError(f"--figure {figure}: the suffix must be .png, .pdf or .svg")
     if sample < 0:
         raise InvalidInputError(f"--sample is {sample}: it must not be negative")
-    one = chosen.sample(sample + 1, split, seed, times=None if time is None else [time]).take(slice(sample, sample + 1))
-    query = one.query
+    asked = None if time is None else [time]
+    where = None if model is None else model.model.boundary
+    query = chosen.sample(sample + 1, split, seed, times=asked, boundary=where).take(slice(sample, sample + 1)).query
     programs = writer.programs(query, parts)
     reduced = simplify(programs, parts, query.setting)
     work = float(measure(programs, parts, query).work[0])

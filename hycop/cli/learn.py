@@ -203,6 +203,9 @@ def predict(
         asked = data.times[0, 1:].tolist()
     grid = data.setting.grid
     where = boundary_of(boundary) or grid.boundary
+    own = model.model.boundary
+    if grid.with_boundary(where).boundary != own:
+        err.print(f"{source}: answered with its boundary, not with the model's; --boundary {','.join(own)} is that")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UntrustedWarning)
         states = model.predict(data.states[:, 0], data.setting.params, asked, grid.lengths, where)

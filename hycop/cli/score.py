@@ -75,6 +75,8 @@ def data(
         raise InvalidInputError(
             f"--layout {layout} does not go with {file}: hycop writes .nc and .npz, pdebench writes .hdf5"
         )
+    if layout == "pdebench" and times is None:
+        raise InvalidInputError(f"{file}: in PDEBench files all samples have the same times; give --times, as 0.05,0.1")
     checked_output(file) if layout == "pdebench" else checked_dataset_path(file)
     if json_file is not None:
         checked_output(json_file)
@@ -224,7 +226,9 @@ def evaluate_command(
             reading = Reading(samples, frames, shape, tuple(param or ()), boundary)
             datasets = [reading.load(data_file, chosen.name)]
         else:
-            options = {"shape": shape_of(shape), "times": numbers(times, "--times"), "boundary": boundary_of(boundary)}
+            # a model is asked in its own box, unless told otherwise
+            where = boundary_of(boundary) or (None if model is None else model.model.boundary)
+            options = {"shape": shape_of(shape), "times": numbers(times, "--times"), "boundary": where}
             datasets = _datasets(chosen, each, samples or 100, seed or 0, seeds or 3, **options)
         methods = [*asked, *_further_methods(model, compare, bool(scheme and "all" in scheme), parts, datasets[0])]
         with counting(len(methods) * len(datasets), f"methods on {each}") as advance:
