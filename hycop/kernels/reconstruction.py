@@ -119,29 +119,33 @@ def _weno5(a: float, b: float, c: float, d: float, e: float) -> tuple[float, flo
     rough1 = 13.0 / 12.0 * (r - q) ** 2 + 0.25 * (q + r) ** 2
     rough2 = 13.0 / 12.0 * (s - r) ** 2 + 0.25 * (3.0 * r - s) ** 2
     tau = abs(rough0 - rough2)
-    weight0 = 1.0 + (tau / (rough0 + TINY)) ** 2
-    weight1 = 6.0 * (1.0 + (tau / (rough1 + TINY)) ** 2)
-    weight2 = 1.0 + (tau / (rough2 + TINY)) ** 2
+    outer = (rough0 + TINY) * (rough2 + TINY)
+    scaled = tau / (outer * (rough1 + TINY))  # the three quotients tau / rough for one division
+    weight0 = 1.0 + (scaled * ((rough1 + TINY) * (rough2 + TINY))) ** 2
+    weight1 = 6.0 * (1.0 + (scaled * outer) ** 2)
+    weight2 = 1.0 + (scaled * ((rough1 + TINY) * (rough0 + TINY))) ** 2
     fall = (weight2 * (5.0 * r - 2.0 * s) + 3.0 * weight0 * (4.0 * q - p)) + weight1 * (r + 2.0 * q)
     rise = (weight0 * (5.0 * q - 2.0 * p) + 3.0 * weight2 * (4.0 * r - s)) + weight1 * (q + 2.0 * r)
-    lower = c - fall / (6.0 * ((weight2 + 3.0 * weight0) + weight1))
-    upper = c + rise / (6.0 * ((weight0 + 3.0 * weight2) + weight1))
-    return lower, upper
+    down, up = (weight2 + 3.0 * weight0) + weight1, (weight0 + 3.0 * weight2) + weight1
+    scale = 1.0 / (6.0 * (down * up))
+    return c - fall * (up * scale), c + rise * (down * scale)
 
 
 @numba.njit(cache=True, error_model="numpy")
 def edges(v, c, start, count, stride, reconstruction, lower, upper):  # type: ignore[no-untyped-def]
-    """Values of channel c at both edges of ``count`` cells from ``start`` on, across the axis of the given stride."""
+    """Values of channel c at both edges of ``count`` cells from ``start`` on, across the axis of the given stride.
+
+    Indices without a sign: Numba counts negative ones from the end, and looking for them stops vectorisation.
+    """
+    one, two = np.uint64(stride), np.uint64(2 * stride)
     if reconstruction == WENO5:
         for k in range(count):
-            x = start + k
-            lower[c, k], upper[c, k] = _weno5(
-                v[c, x - 2 * stride], v[c, x - stride], v[c, x], v[c, x + stride], v[c, x + 2 * stride]
-            )
+            x = np.uint64(start + k)
+            lower[c, k], upper[c, k] = _weno5(v[c, x - two], v[c, x - one], v[c, x], v[c, x + one], v[c, x + two])
     elif reconstruction == MUSCL:
         for k in range(count):
-            x = start + k
-            lower[c, k], upper[c, k] = van_leer(v[c, x - stride], v[c, x], v[c, x + stride])
+            x = np.uint64(start + k)
+            lower[c, k], upper[c, k] = van_leer(v[c, x - one], v[c, x], v[c, x + one])
     else:
         for k in range(count):
             lower[c, k] = upper[c, k] = v[c, start + k]

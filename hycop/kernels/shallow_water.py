@@ -126,21 +126,33 @@ def _flux(system, left, right, shift, count, normal, g, dry, flux):  # type: ign
         _shallow_water_flux(left, right, shift, count, normal, g, dry, flux)
 
 
+@numba.njit(cache=True, inline="always", error_model="numpy")
+def _pull(before, h, after, lower, upper):  # type: ignore[no-untyped-def]
+    """What remains of the distance of a cell's edges from its average, at most 1."""
+    least = min(min(lower, upper), 0.1 * (12.0 * h - (lower + upper)))
+    steep = STEEP * min(min(before, h), after) < max(max(before, h), after)
+    pull = (1.0 - SHALLOWEST) * h / (h - least) if least < SHALLOWEST * h else 1.0
+    return 0.0 if steep else pull
+
+
 @numba.njit(cache=True, error_model="numpy")
 def _keep_wet(v, start, count, stride, lower, upper):  # type: ignore[no-untyped-def]
     """Pulls the edges of a cell towards its average until depth there, and in between, is positive; all the way next to
     a cell that is ``STEEP`` times as deep, since momentum over depth has no bounds there.
 
-    Zhang and Shu, Proc. R. Soc. A 467 (2011) 2752, with the four-point Lobatto rule.
+    Zhang and Shu, Proc. R. Soc. A 467 (2011) 2752, with the four-point Lobatto rule. Next to no cell needs it, so a
+    loop that is vectorised looks for one first.
     """
+    one, found = np.uint64(stride), 0
     for k in range(count):
-        x = start + k
-        before, h, after = v[0, x - stride], v[0, x], v[0, x + stride]
-        between = (12.0 * h - (lower[0, k] + upper[0, k])) / 10.0
-        least = min(lower[0, k], upper[0, k], between)
-        steep = STEEP * min(before, h, after) < max(before, h, after)
-        if steep or least < SHALLOWEST * h:
-            pull = 0.0 if steep else (1.0 - SHALLOWEST) * h / (h - least)
+        x = np.uint64(start + k)
+        found += 1 if _pull(v[0, x - one], v[0, x], v[0, x + one], lower[0, k], upper[0, k]) < 1.0 else 0
+    if found == 0:
+        return
+    for k in range(count):
+        x = np.uint64(start + k)
+        pull = _pull(v[0, x - one], v[0, x], v[0, x + one], lower[0, k], upper[0, k])
+        if pull < 1.0:
             for c in range(v.shape[0]):
                 mean = v[c, x]
                 lower[c, k] = mean + pull * (lower[c, k] - mean)
@@ -148,35 +160,36 @@ def _keep_wet(v, start, count, stride, lower, upper):  # type: ignore[no-untyped
 
 
 @numba.njit(cache=True)
-def _edges(v, start, count, stride, reconstruction, lower, upper):  # type: ignore[no-untyped-def]
+def _edges(v, start, count, stride, normal, system, reconstruction, lower, upper):  # type: ignore[no-untyped-def]
     for c in range(v.shape[0]):
-        edges(v, c, start, count, stride, reconstruction, lower, upper)
+        if c == 0 or c == normal or system != GRAVITY:  # gravity waves leave momentum along a face alone
+            edges(v, c, start, count, stride, reconstruction, lower, upper)
     _keep_wet(v, start, count, stride, lower, upper)
 
 
 @numba.njit(cache=True, error_model="numpy")
 def _stage(v, base, out, first, last, n, plane, ratio, g, dry, keep, system, reconstruction):  # type: ignore[no-untyped-def]
     """Rows first … last − 1 of out = keep·base + (1 − keep)·(v − Σ_axis τ/Δx·(flux out − flux in))."""
-    channels, width = v.shape[0], n + 2 * GHOSTS
+    channels, width, across = v.shape[0], n + 2 * GHOSTS, v.shape[0] - 1
     lower, upper, below = np.empty((channels, n + 2)), np.empty((channels, n + 2)), np.empty((channels, n + 2))
-    flux, enters, leaves = np.empty((channels, n + 1)), np.empty((channels, n)), np.empty((channels, n))
+    flux, enters, leaves = np.empty((channels, n + 1)), np.zeros((channels, n)), np.zeros((channels, n))
+    down, along = ratio[0], ratio[1]
     for i in range(first - 1, last):  # a row is updated once the fluxes from it to the next one are known
         start = (i + GHOSTS if plane else i) * width + GHOSTS
         if plane:
             if i < first:
-                _edges(v, start, n, width, reconstruction, lower, below)
-            _edges(v, start + width, n, width, reconstruction, lower, upper)
+                _edges(v, start, n, width, 1, system, reconstruction, lower, below)
+            _edges(v, start + width, n, width, 1, system, reconstruction, lower, upper)
             _flux(system, below, lower, 0, n, 1, g, dry, leaves)
             below, upper = upper, below
         if i >= first:
-            _edges(v, start - 1, n + 2, 1, reconstruction, lower, upper)
-            _flux(system, upper, lower, 1, n + 1, channels - 1, g, dry, flux)
+            _edges(v, start - 1, n + 2, 1, across, system, reconstruction, lower, upper)
+            _flux(system, upper, lower, 1, n + 1, across, g, dry, flux)
             for c in range(channels):
                 for k in range(n):
-                    change = ratio[1] * (flux[c, k + 1] - flux[c, k])
-                    if plane:
-                        change += ratio[0] * (leaves[c, k] - enters[c, k])
-                    out[c, start + k] = keep * base[c, start + k] + (1.0 - keep) * (v[c, start + k] - change)
+                    x = np.uint64(start + k)
+                    change = along * (flux[c, k + 1] - flux[c, k]) + down * (leaves[c, k] - enters[c, k])
+                    out[c, x] = keep * base[c, x] + (1.0 - keep) * (v[c, x] - change)
         enters, leaves = leaves, enters
 
 
@@ -187,17 +200,16 @@ def _rate(v, first, last, n, plane, dx, g, dry, system):  # type: ignore[no-unty
     waves = 0.0 if system == MOMENTUM else g
     drift = 0.0 if system == GRAVITY else 1.0 if system == BOTH else 2.0
     least = 0.0 if system == BOTH else TINY
+    thin, thick = 1.0 / dx[1], 1.0 / dx[0] if plane else 0.0
     invalid, most = 0, 0.0
     for i in range(first, last):
         start = (i + GHOSTS if plane else i) * width + GHOSTS
-        for k in range(start, start + n):
-            h, rate = v[0, k], 0.0
-            c = sqrt(waves * h)
-            for channel in range(1, channels):
-                m = v[channel, k]
-                speed = drift * abs(_velocity(m, h, dry)) + c
-                rate += (speed if abs(m) < inf else inf) / dx[channel + 2 - channels]
-            invalid += 0 if h >= least and rate < inf else 1
+        for k in range(n):
+            x = np.uint64(start + k)
+            h, m, across = v[0, x], v[channels - 1, x], v[1, x]
+            drifting = (drift / h if h > dry else 0.0) * (abs(m) * thin + abs(across) * thick)
+            rate = drifting + sqrt(waves * h) * (thin + thick)
+            invalid += 0 if (h >= least) & (rate < inf) & (abs(m) < inf) & (abs(across) < inf) else 1
             most = max(most, rate)
     return most if invalid == 0 else nan
 
