@@ -117,7 +117,7 @@ PROBLEMS = (
         settings={"refinement": 2, "max_steps": 17},
         presets={
             "quick": {"samples": 96, "tries": 2, "iterations": 6},
-            "laptop": {"samples": 384, "validation": 400, "tries": 4, "rounds": 3, "iterations": 8},
+            "laptop": {"samples": 192, "validation": 400, "tries": 3, "iterations": 8},
         },
     ),
 )

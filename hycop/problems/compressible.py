@@ -191,8 +191,8 @@ PROBLEMS = (
         # what this scheme does differently is small beside the error of the primitives on 32² cells
         settings={"shape": (64, 64), "metric": "nrmse", "max_steps": 17},
         presets={
-            **NS2D.presets,
             "quick": {"samples": 32, "tries": 1, "patterns": 1, "rounds": 1, "iterations": 3},
+            "laptop": {"samples": 40, "validation": 200, "tries": 1, "patterns": 1, "rounds": 2, "iterations": 6},
         },
     ),
 )

@@ -103,7 +103,7 @@ PROBLEMS = (
         settings={"max_steps": 18},
         presets={
             "quick": {"samples": 192, "tries": 2, "patterns": 1, "rounds": 1},
-            "laptop": {"samples": 512, "tries": 4, "rounds": 3, "iterations": 10},
+            "laptop": {"samples": 384, "tries": 2, "rounds": 2, "iterations": 10},
         },
     ),
 )

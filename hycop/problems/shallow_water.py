@@ -45,11 +45,11 @@ FEW: Mapping[str, object] = {"tries": 1, "patterns": 1, "rounds": 2}
 PRESETS: Mapping[int, Mapping[str, Mapping[str, object]]] = {
     1: {
         "quick": {**FEW, "samples": 64, "iterations": 5},
-        "laptop": {"samples": 192, "validation": 400, "tries": 2, "patterns": 2, "rounds": 3, "iterations": 8},
+        "laptop": {"samples": 128, "validation": 400, "tries": 1, "iterations": 8},
     },
     2: {
         "quick": {**FEW, "samples": 32, "rounds": 1, "iterations": 4},
-        "laptop": {**FEW, "samples": 96, "validation": 200, "tries": 2, "iterations": 8},
+        "laptop": {**FEW, "samples": 64, "validation": 200, "iterations": 6},
     },
 }
 FINE_CELLS = 2**20

@@ -52,7 +52,7 @@ class TrainingConfig(BaseModel):
 
 PRESETS: Mapping[str, Mapping[str, object]] = {
     "quick": {},
-    "laptop": {"samples": 1000, "validation": 400, "max_steps": 11, "tries": 8, "rounds": 4, "iterations": 12},
+    "laptop": {"samples": 512, "validation": 400, "max_steps": 11, "iterations": 12},
     "paper": {
         "policy": "position",
         "optimizer": "openes",
