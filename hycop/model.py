@@ -41,6 +41,7 @@ class Model:
     data_hash: str
     metrics: Mapping[str, float]
     refinement: int = 1
+    finer: int = 1
     static_theta: Array | None = None
 
     def programs(self, query: Query, dictionary: Dictionary | None = None) -> ProgramBatch:
@@ -69,16 +70,18 @@ class Model:
         return self.gate.learned_error if self.gate.kept else self.gate.classical_error
 
     def repeats(self, query: Query) -> Array:
-        """How often the program of a shorter time is repeated, so that no step is longer than trained."""
+        """How often the program of a shorter time is repeated: so that no step is longer than trained, and ``finer``
+        times that."""
         known = np.asarray(self.longest)
         ratio = np.where(known > 0, clock(query) / np.where(known > 0, known, 1.0), 0.0).max(axis=1)
-        if not (ratio <= MOST_REPEATS).all():
-            worst = int(np.argmax(np.nan_to_num(ratio, nan=np.inf)))
+        repeats = np.maximum(1.0, np.ceil(ratio - 1e-9)) * self.finer
+        if not (repeats <= MOST_REPEATS).all():
+            worst = int(np.argmax(np.nan_to_num(repeats, nan=np.inf)))
             raise InvalidInputError(
                 f"time {query.time[worst]:g} of query {worst} is {ratio[worst]:.3g} times the longest trained; "
                 f"programs are repeated at most {MOST_REPEATS} times: ask for a shorter time"
             )
-        return np.maximum(1, np.ceil(ratio - 1e-9)).astype(np.int64)
+        return repeats.astype(np.int64)
 
     def untrusted(self, query: Query) -> Array:
         """Which of the view's names of which queries lie outside the trained range, (batch, name)."""

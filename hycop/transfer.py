@@ -9,9 +9,12 @@ from typing import NamedTuple
 from hycop.dictionary import Dictionary
 from hycop.errors import IncompatibleError, InvalidInputError
 from hycop.grid import Grid
+from hycop.metrics import rel_l2
+from hycop.model import MOST_REPEATS
 from hycop.primitive import Primitive, boundaries_of
 from hycop.primitives import find_primitive
 from hycop.problems import PROBLEMS
+from hycop.query import Query
 from hycop.surrogate import HyCOP
 
 
@@ -28,12 +31,16 @@ def swap(
     boundary: str | Sequence[str] | None = None,
     primitives: Mapping[str, str | Primitive] | None = None,
     auto: bool = False,
+    finer: int | None = None,
 ) -> Swapped:
     """A new model with the policy, theta and features of the old one, and with other ``boundary`` or ``primitives``.
 
     A primitive is given as an object, as the name of one (``MusclAdvection``), or as a dictionary of the problem that
     has it (``muscl``). Where a primitive does not know the new boundary, those that do are named, or with ``auto`` the
     one of highest order among them takes its place.
+
+    What commuted in one box may not in another: a program with a single step of advection is exact among periodic ends
+    and poor between walls. ``finer`` repeats every program so many times as often; ``unsettled`` tells whether it must.
     """
     before = model.model
     grid = Grid.box((1,) * len(before.boundary), before.lengths, before.boundary)
@@ -54,9 +61,21 @@ def swap(
             best = max(able.values(), key=lambda primitive: primitive.order)
             changes.append(f"primitive {name}: {_kind(dictionary[name])} → {_kind(best)}, which knows {_listed(after)}")
             dictionary = dictionary.swapping(name, best)
+    if finer is not None and not 1 <= finer <= MOST_REPEATS:
+        raise InvalidInputError(f"finer is {finer}: a whole number from 1 to {MOST_REPEATS} is needed")
+    if finer is not None and finer != before.finer:
+        changes.append(f"programs repeated {finer} times as often as their length asks for, before {before.finer}")
     if not changes:
         raise InvalidInputError("nothing to swap: give another boundary or primitive than the model has")
-    return Swapped(HyCOP.of(replace(before, boundary=after.boundary, dictionary=dictionary)), tuple(changes))
+    new = replace(before, boundary=after.boundary, dictionary=dictionary, finer=finer or before.finer)
+    return Swapped(HyCOP.of(new), tuple(changes))
+
+
+def unsettled(model: HyCOP, query: Query) -> float:
+    """How much answers change if programs are repeated twice as often: mean relative L2 norm, about the error that is
+    due to composition."""
+    twice = HyCOP.of(replace(model.model, finer=2 * model.model.finer))
+    return float(rel_l2(model.measure(query).states, twice.measure(query).states, query.setting).mean())
 
 
 def _found(name: str, other: str | Primitive, old: Primitive, problem: str) -> Primitive:

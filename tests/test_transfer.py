@@ -14,6 +14,7 @@ from hycop.errors import IncompatibleError, InvalidInputError, UnknownNameError
 from hycop.primitives import MusclAdvection, UpwindAdvection
 from hycop.query import Query
 from hycop.surrogate import HyCOP
+from hycop.transfer import unsettled
 from tests.test_cli import hycop_command
 
 PROBLEM = hycop.problem("adr2d")
@@ -77,6 +78,22 @@ def test_what_cannot_be_swapped_is_refused_with_what_can(model: HyCOP) -> None:
         hycop.swap(unknown, boundary="wall", auto=True)
 
 
+def test_what_no_longer_commutes_is_seen_and_made_finer(model: HyCOP) -> None:
+    """A single step of advection is exact in the periodic box, and poor between walls."""
+    walled = hycop.swap(model, boundary="wall", auto=True).model
+    query = PROBLEM.queries(4, boundary="wall")
+    finer, changes = hycop.swap(walled, finer=8)
+    assert len(changes) == 1 and "8 times as often" in changes[0]
+    np.testing.assert_array_equal(finer.model.repeats(query), 8 * walled.model.repeats(query))
+    assert unsettled(finer, query) < 0.5 * unsettled(walled, query)
+    limit = hycop.swap(walled, finer=64).model.measure(query).states
+    distance = hycop.metrics.rel_l2(walled.measure(query).states, limit, query.setting).mean()
+    assert 0.3 * distance < unsettled(walled, query) < 1.5 * distance
+    for wrong in (0, 2000):
+        with pytest.raises(InvalidInputError, match="finer is"):
+            hycop.swap(walled, finer=wrong)
+
+
 def test_the_command_writes_a_new_model_or_nothing(model: HyCOP, tmp_path: Path) -> None:
     model.save(tmp_path / "run")
     words = ("swap", tmp_path / "run", tmp_path / "out", "--boundary", "wall")
@@ -84,7 +101,8 @@ def test_the_command_writes_a_new_model_or_nothing(model: HyCOP, tmp_path: Path)
     assert refused.returncode == 2 and refused.stderr.count("\n") == 1 and not (tmp_path / "out").exists()
     result = hycop_command(*words, "--auto", "--json", tmp_path / "swap.json", folder=tmp_path)
     assert result.returncode == 0, result.stderr
-    assert len(json.loads((tmp_path / "swap.json").read_text())["changes"]) == 2
+    told = json.loads((tmp_path / "swap.json").read_text())
+    assert len(told["changes"]) == 2 and told["unsettled"]["after"] > told["unsettled"]["before"]
     assert HyCOP.load(tmp_path / "out").model.boundary == ("wall", "wall")
     rows = {}
     for name in ("run", "out"):

@@ -8,10 +8,14 @@ from typing import Annotated
 import typer
 
 from hycop.cli.common import BoundaryOption, JsonOption, app, boundary_of, out, pairs_of, report_json
-from hycop.errors import OutputError
+from hycop.errors import NonFiniteStateError, OutputError
 from hycop.files import checked_output
+from hycop.problems import PROBLEMS
 from hycop.surrogate import HyCOP
-from hycop.transfer import swap
+from hycop.transfer import swap, unsettled
+
+ASKED = 8
+"""Queries on which a swapped model is compared with itself."""
 
 
 @app.command(name="swap")
@@ -26,6 +30,9 @@ def swap_command(
     auto: Annotated[
         bool, typer.Option("--auto", help="Replace primitives that do not know the boundary by those that do.")
     ] = False,
+    finer: Annotated[
+        int | None, typer.Option(help="Repeat programs so many times as often, for boxes in which less commutes.")
+    ] = None,
     json_file: JsonOption = None,
 ) -> None:
     """Write a model with other boundaries or primitives: same policy, nothing retrained.
@@ -38,9 +45,23 @@ def swap_command(
     if target.exists():
         raise OutputError(f"{target}: exists already; choose another folder")
     given = {name: str(other) for name, other in pairs_of(primitive, "--primitive", "advection=MusclAdvection").items()}
-    swapped = swap(HyCOP.load(folder), boundary=boundary_of(boundary), primitives=given, auto=auto)
+    before = HyCOP.load(folder)
+    swapped = swap(before, boundary=boundary_of(boundary), primitives=given, auto=auto, finer=finer)
     swapped.model.save(target)
     for line in swapped.changes:
         out.print(line, highlight=False)
     out.print(f"{target}: policy as it was; its held-out error was measured before the swap", highlight=False)
-    report_json(json_file, {"folder": str(target), "changes": list(swapped.changes)})
+    found: dict[str, float] = {}
+    known = PROBLEMS.get(before.model.problem)
+    if known is not None and known.lengths == before.model.lengths:
+        try:
+            for when, model in {"before": before, "after": swapped.model}.items():
+                found[when] = unsettled(model, known.queries(ASKED, boundary=model.model.boundary))
+            change = f"change by {found['after']:.1e}, before the swap by {found['before']:.1e}"
+        except NonFiniteStateError as error:
+            change = f"are lost: {error}"
+        out.print(
+            f"with programs twice as fine its answers to {ASKED} queries of split id {change}; --finer refines them",
+            highlight=False,
+        )
+    report_json(json_file, {"folder": str(target), "changes": list(swapped.changes), "unsettled": found})

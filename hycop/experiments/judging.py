@@ -82,9 +82,8 @@ def compared(
     methods: list[Method] = [Named("HyCOP", model)]
     methods += [] if static is None else [Named("static", HyCOP.of(static))]
     methods += [Named(CLASSICAL, against)]
-    label = inner.config.dictionary or next(iter(chosen.dictionaries))
     measured = partial(evaluate, metrics=metrics, refinement=inner.refinement, border=chosen.border)
-    found = measured(methods, inner.dictionary, [data], label=label, cover=inner.gate.cover)
+    found = measured(methods, inner.dictionary, [data], label=chosen.name_of(inner.dictionary), cover=inner.gate.cover)
     if UNSPLIT in chosen.dictionaries:
         whole: list[Method] = [Named(UNSPLIT, splitting("Lie"))]
         found += measured(whole, chosen.dictionaries[UNSPLIT], [data], label=UNSPLIT)[: len(metrics)]

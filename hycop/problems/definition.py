@@ -12,7 +12,7 @@ from hycop.dictionary import Dictionary
 from hycop.errors import InvalidInputError, UnknownNameError
 from hycop.grid import Array, Grid
 from hycop.problems.draw import Draw, Intervals
-from hycop.query import Channel, Setting
+from hycop.query import Channel, Query, Setting
 from hycop.references import Reference, error_estimate
 from hycop.version import __version__
 
@@ -103,6 +103,11 @@ class Problem:
         if name not in self.dictionaries:
             raise UnknownNameError("dictionary", name, self.dictionaries, f"(of problem {self.name})")
         return self.dictionaries[name]
+
+    def name_of(self, dictionary: Dictionary) -> str:
+        """What the problem calls a dictionary; the kinds of its primitives if it is none of the problem's."""
+        same = [name for name, known in self.dictionaries.items() if repr(known) == repr(dictionary)]
+        return same[0] if same else ", ".join(type(primitive).__name__ for primitive in dictionary.values())
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -204,6 +209,16 @@ class Problem:
             reference_error=error,
             version=__version__,
         )
+
+    def queries(
+        self, samples: int, split: str = "id", seed: int = 0, *, boundary: str | Sequence[str] | None = None
+    ) -> Query:
+        """The queries of ``sample`` on the problem's own cells, without truth; states are those at cell centres."""
+        grid = self.grid(None, boundary)
+        setting, at, initial = self._queries(
+            self.split(split), split, seed, 0, samples, grid.shape, grid.boundary, None
+        )
+        return Query(initial(setting.grid), setting, at[:, -1])
 
     def _queries(
         self,

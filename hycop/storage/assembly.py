@@ -63,6 +63,7 @@ def assembled(path: Path, document: Document, dictionary: Dictionary) -> Model:
         data_hash=document.data_hash,
         metrics={name: float(value) for name, value in document.metrics.items()},
         refinement=document.refinement,
+        finer=document.finer,
         static_theta=static,
     )
 

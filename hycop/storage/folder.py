@@ -78,6 +78,7 @@ def _content(model: Model) -> dict[str, object]:
         "data_hash": model.data_hash,
         "metrics": {name: _measure(value) for name, value in model.metrics.items()},
         "refinement": model.refinement,
+        "finer": model.finer,
         "files": {},
     }
 
