@@ -99,6 +99,30 @@ class Row:
     truth: str
     limit: float
     paper: float | None = None
+    boundary: str = "periodic"
+
+    @classmethod
+    def of(cls, data: Dataset, *, method: str, metric: str, value: float, **others: Any) -> Row:
+        """A figure of one dataset, which says all that is not given among ``others``; no work, limit or variant."""
+        elapsed = data.times[:, 1:] - data.times[:, :1]
+        same = np.ptp(elapsed) == 0
+        known = {
+            "problem": data.problem,
+            "split": data.split,
+            "dictionary": "",
+            "variant": "",
+            "time": float(elapsed[0, 0]) if same else f"{elapsed.min():g}..{elapsed.max():g}",
+            "grid": "x".join(map(str, data.setting.grid.shape)),
+            "std": 0.0,
+            "seeds": 1,
+            "samples": data.samples,
+            "work": 0.0,
+            "seconds_per_sample": 0.0,
+            "truth": data.reference,
+            "limit": 0.0,
+            "boundary": data.setting.grid.boundary_name,
+        }
+        return cls(method=method, metric=metric, value=value, **{**known, **others})
 
     def to_json(self) -> dict[str, object]:
         """The fields; a number that does not exist (a band that the grid lacks) is null."""
@@ -109,6 +133,7 @@ class Row:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Row:
+        """The row of a file; one from before rows had a boundary is of periodic boxes."""
         known: dict[str, Any] = {name: nan if value is None else value for name, value in content.items()}
         return cls(**{**known, "paper": content["paper"]})
 
@@ -222,42 +247,24 @@ def _evaluated(
         seconds = (perf_counter() - start) / query.batch
         for name in metrics:
             value = _error(name, states, truth, reached.states, query, border)
-            rows.append(_row(data, label, str(method), name, value, floor[name], float(work.mean()), seconds))
+            cost = {"work": float(work.mean()), "seconds_per_sample": seconds}
+            rows.append(_row(data, label, str(method), name, value, floor[name], **cost))
         if progress is not None:
             progress(1)
-    rows += [_row(data, label, LIMIT, name, floor[name], floor[name], 0, 0) for name in metrics if name != SPLITTING]
+    rows += [_row(data, label, LIMIT, name, floor[name], floor[name]) for name in metrics if name != SPLITTING]
     return rows
 
 
-def _row(
-    data: Dataset, label: str, method: str, name: str, value: float, floor: float, work: float, seconds: float
-) -> Row:
-    times = data.times[:, 1:]
-    return Row(
-        problem=data.problem,
-        split=data.split,
-        method=method,
-        dictionary=label,
-        variant="",
-        time=float(times[0, 0]) if np.ptp(times) == 0 else f"{times.min():g}..{times.max():g}",
-        grid="x".join(map(str, data.setting.grid.shape)),
-        metric=name,
-        value=value,
-        std=0.0,
-        seeds=1,
-        samples=data.samples,
-        work=work,
-        seconds_per_sample=seconds,
-        truth="limit" if name == SPLITTING else data.reference,
-        limit=floor,
-    )
+def _row(data: Dataset, label: str, method: str, name: str, value: float, floor: float, **cost: float) -> Row:
+    truth = LIMIT if name == SPLITTING else data.reference
+    return Row.of(data, method=method, metric=name, value=value, dictionary=label, truth=truth, limit=floor, **cost)
 
 
 def merged(tables: Sequence[Sequence[Row]]) -> list[Row]:
     """The same table from several seeds as one: means, the spread of the values, and the best of the seconds."""
     groups: dict[tuple[object, ...], list[Row]] = {}
     for row in (row for rows in tables for row in rows):
-        same = (row.problem, row.split, row.method, row.dictionary, row.variant, row.grid, row.metric)
+        same = (row.problem, row.split, row.method, row.dictionary, row.variant, row.grid, row.boundary, row.metric)
         groups.setdefault(same, []).append(row)
     return [_mean(rows) for rows in groups.values()]
 

@@ -11,7 +11,28 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 
-from hycop.errors import HyCOPError, OutputError
+from hycop.errors import (
+    HyCOPError,
+    IncompatibleError,
+    InvalidInputError,
+    NonFiniteStateError,
+    OutputError,
+    UnknownNameError,
+)
+
+ABOUT_DATA = (InvalidInputError, UnknownNameError, IncompatibleError, NonFiniteStateError)
+"""Errors that the content of a file can cause wherever it is used."""
+
+
+@contextmanager
+def naming(path: str | os.PathLike[str] | None) -> Iterator[None]:
+    """Errors about data name the file that they came from, if they came from one; what names it already stays."""
+    try:
+        yield
+    except ABOUT_DATA as error:
+        if path is not None and not str(error).startswith(str(path)):
+            error.args = (f"{path}: {error}",)
+        raise
 
 
 def checked_output(path: str | os.PathLike[str]) -> Path:

@@ -108,6 +108,11 @@ class Grid:
         return int(self.lengths.shape[0])
 
     @property
+    def boundary_name(self) -> str:
+        """Its boundaries as a text: one name if all axes have the same, else one per axis with commas."""
+        return self.boundary[0] if len(set(self.boundary)) == 1 else ",".join(self.boundary)
+
+    @property
     def cells(self) -> int:
         return prod(self.shape)
 

@@ -45,7 +45,7 @@ def swap(
     before = model.model
     grid = Grid.box((1,) * len(before.boundary), before.lengths, before.boundary)
     after = grid if boundary is None else grid.with_boundary(boundary)
-    changes = [] if after.boundary == grid.boundary else [f"boundary {_listed(grid)} → {_listed(after)}"]
+    changes = [] if after.boundary == grid.boundary else [f"boundary {grid.boundary_name} → {after.boundary_name}"]
     dictionary = before.dictionary
     for name, other in (primitives or {}).items():
         chosen = _found(name, other, dictionary[name], before.problem)
@@ -59,7 +59,9 @@ def swap(
             if not (auto and able):
                 _refuse(dictionary, name, able, after)
             best = max(able.values(), key=lambda primitive: primitive.order)
-            changes.append(f"primitive {name}: {_kind(dictionary[name])} → {_kind(best)}, which knows {_listed(after)}")
+            changes.append(
+                f"primitive {name}: {_kind(dictionary[name])} → {_kind(best)}, which knows {after.boundary_name}"
+            )
             dictionary = dictionary.swapping(name, best)
     if finer is not None and not 1 <= finer <= MOST_REPEATS:
         raise InvalidInputError(f"finer is {finer}: a whole number from 1 to {MOST_REPEATS} is needed")
@@ -82,9 +84,8 @@ def _found(name: str, other: str | Primitive, old: Primitive, problem: str) -> P
     """The primitive that was asked for, if it advances the processes of the one whose place it takes."""
     if isinstance(other, str):
         known = PROBLEMS.get(problem)
-        parts = known.dictionaries.get(other) if known is not None else None
-        same = [one for one in (parts or {}).values() if one.advances == old.advances]
-        new = same[0] if same else find_primitive(other)()
+        named = {} if known is None else known.dictionaries
+        new = _standing_in(name, other, old, named) if other in named else find_primitive(other)()
     else:
         new = Dictionary({name: other})[name]
     lost, more = (", ".join(sorted(part)) for part in (old.advances - new.advances, new.advances - old.advances))
@@ -93,6 +94,17 @@ def _found(name: str, other: str | Primitive, old: Primitive, problem: str) -> P
     if more:
         raise IncompatibleError(f"primitive '{name}': {_kind(new)} advances {more} too, which others advance already")
     return new
+
+
+def _standing_in(name: str, other: str, old: Primitive, named: Mapping[str, Dictionary]) -> Primitive:
+    """The primitive of a dictionary of the problem that advances the same processes."""
+    have = {key: one for key, parts in named.items() for one in parts.values() if one.advances == old.advances}
+    if other not in have:
+        raise IncompatibleError(
+            f"primitive '{name}': dictionary {other} has none that advances {', '.join(sorted(old.advances))} alone; "
+            f"{', '.join(have) or 'no dictionary'} of the problem {'have' if len(have) > 1 else 'has'} one"
+        )
+    return have[other]
 
 
 def _able(dictionary: Dictionary, name: str, problem: str, grid: Grid) -> dict[str, Primitive]:
@@ -109,7 +121,7 @@ def _able(dictionary: Dictionary, name: str, problem: str, grid: Grid) -> dict[s
 def _refuse(dictionary: Dictionary, name: str, able: Mapping[str, Primitive], grid: Grid) -> None:
     instead = f"; swap it for one that can ({', '.join(able)}), or let --auto do so" if able else ""
     raise IncompatibleError(
-        f"primitive '{name}' ({_kind(dictionary[name])}) does not know the boundary {_listed(grid)}{instead}"
+        f"primitive '{name}' ({_kind(dictionary[name])}) does not know the boundary {grid.boundary_name}{instead}"
     )
 
 
@@ -120,8 +132,3 @@ def _kind(primitive: Primitive) -> str:
 def _shown(primitive: Primitive) -> str:
     """With its options, if it is one that shows them."""
     return repr(primitive) if is_dataclass(primitive) else _kind(primitive)
-
-
-def _listed(grid: Grid) -> str:
-    kinds = set(grid.boundary)
-    return kinds.pop() if len(kinds) == 1 else ",".join(grid.boundary)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import hycop
 from tests.test_cli import Result, hycop_command
 
 COARSE = ("samples=16", "tries=1", "patterns=1", "rounds=1", "iterations=2", "shape=[8,8]")
-SMALL = ("samples=16", "tries=1", "patterns=1", "rounds=1", "iterations=2", "max_steps=4", "dictionary=upwind")
+LIGHT = ("tries=1", "patterns=1", "rounds=1", "iterations=2", "max_steps=4", "dictionary=upwind")
+SMALL = ("samples=16", *LIGHT)
 
 
 def train(folder: Path, *more: str | Path, settings: tuple[str, ...] = SMALL, problem: str = "ad1d") -> Result:
@@ -116,7 +119,7 @@ def test_held_out_data_of_one_s_own(tmp_path: Path) -> None:
     hycop.save(chosen.sample(12, "train", seed=0), tmp_path / "learn.nc")
     hycop.save(chosen.sample(40, "train", seed=1), tmp_path / "judge.nc")
     files = ("--data", tmp_path / "learn.nc", "--held-out", tmp_path / "judge.nc")
-    result = train(tmp_path / "run", *files)
+    result = train(tmp_path / "run", *files, settings=LIGHT)
     assert result.returncode == 0, result.stderr
     assert hycop.HyCOP.load(tmp_path / "run").model.gate.samples == 40
 
@@ -173,7 +176,7 @@ def test_unknown_and_missing_parameters(run: Path, tmp_path: Path) -> None:
         ):
             result = hycop_command(*words)
             assert result.returncode == 2 and f"'{name}'" in result.stderr and result.stderr.count("\n") == 1
-        assert train(tmp_path / "run", "--data", tmp_path / "odd.nc").returncode == 2
+        assert f"'{name}'" in train(tmp_path / "run", "--data", tmp_path / "odd.nc", settings=LIGHT).stderr
 
 
 def test_inputs_are_never_overwritten(run: Path, tmp_path: Path) -> None:
@@ -193,4 +196,45 @@ def test_other_boundaries_and_endless_times(run: Path, tmp_path: Path) -> None:
     for times in ("1e9", "1e300"):
         result = hycop_command("predict", run, file, tmp_path / "late.nc", "--times", times)
         assert result.returncode == 2 and "shorter" in result.stderr and result.stderr.count("\n") == 1
-    assert "2 samples" in hycop_command("predict", run, file, tmp_path / "two.nc", "--samples", "2").stdout
+    assert "2 samples at 1 time" in hycop_command("predict", run, file, tmp_path / "two.nc", "--samples", "2").stdout
+
+
+def test_answers_are_not_overwritten_unasked(run: Path, tmp_path: Path) -> None:
+    source, target = tmp_path / "in.nc", tmp_path / "out.nc"
+    hycop.save(hycop.problem("ad1d").sample(1, "id", seed=1), source)
+    target.write_text("mine")
+    refused = hycop_command("predict", run, source, target)
+    assert refused.returncode == 2 and "--overwrite" in refused.stderr and target.read_text() == "mine"
+    assert "1 sample at 1 time" in hycop_command("predict", run, source, target, "--overwrite").stdout
+    assert hycop.load(target).samples == 1
+
+
+def test_times_are_counted_from_the_initial_state(run: Path, tmp_path: Path) -> None:
+    data = hycop.problem("ad1d").sample(2, "id", seed=1, times=[0.1, 0.3])
+    late = replace(data, states=data.states[:, 1:], times=data.times[:, 1:])
+    hycop.save(late, tmp_path / "late.nc")
+    assert hycop_command("predict", run, tmp_path / "late.nc", tmp_path / "out.nc").returncode == 0
+    np.testing.assert_allclose(hycop.load(tmp_path / "out.nc").times, [[0.0, 0.2]] * 2)
+
+
+def test_a_model_that_cannot_handle_a_boundary_can_be_swapped(run: Path, tmp_path: Path) -> None:
+    model = hycop.HyCOP.load(run).model
+    advection = hycop.problem("ad1d").dictionaries["spectral"]["advection"]
+    hycop.HyCOP.of(replace(model, dictionary=model.dictionary.swapping("advection", advection))).save(tmp_path / "run")
+    data = hycop.problem("ad1d").sample(1, "id", seed=1)
+    walled = replace(data, setting=data.setting.with_grid(data.setting.grid.with_boundary("wall")))
+    hycop.save(walled, tmp_path / "walls.nc")
+    for words in (
+        ("evaluate", tmp_path / "run", "--data", tmp_path / "walls.nc"),
+        ("predict", tmp_path / "run", tmp_path / "walls.nc", tmp_path / "out.nc"),
+    ):
+        result = hycop_command(*words)
+        assert result.returncode == 2
+        assert f"hycop swap {tmp_path / 'run'} OUT --boundary wall --auto" in result.stderr.splitlines()[-1]
+
+
+def test_nothing_to_resume_is_said(tmp_path: Path) -> None:
+    first, again = train(tmp_path / "run", "--resume"), train(tmp_path / "run", "--resume")
+    assert first.returncode == again.returncode == 0
+    assert f"{tmp_path / 'run'}: holds no run to resume; one is started" in first.stderr
+    assert not again.stderr

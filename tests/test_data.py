@@ -398,7 +398,9 @@ def test_damaged_root_is_reported_in_silence(tmp_path: Path) -> None:
 
 def test_pickles_are_not_opened(tmp_path: Path) -> None:
     np.savez(tmp_path / "data.npz", h=np.array([{"a": 1}], dtype=object))
-    assert_one_line(tmp_path / "data.npz", "not a whole npz dataset")
+    assert_one_line(tmp_path / "data.npz", "array 'h' holds Python objects")
+    (tmp_path / "bytes.npz").write_bytes(b"neither an archive nor an array")
+    assert_one_line(tmp_path / "bytes.npz", "not a whole npz dataset .it is no zip archive")
     with open(tmp_path / "array.npz", "wb") as file:
         np.save(file, np.zeros(3))
     assert_one_line(tmp_path / "array.npz", "not a whole npz dataset")

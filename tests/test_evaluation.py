@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import hycop
 from hycop.errors import UnknownNameError
-from hycop.evaluation import SPLITTING, ByHand, Named, evaluate, limit
+from hycop.evaluation import SPLITTING, ByHand, Named, Row, evaluate, limit, merged
 from hycop.splitting import portfolio, splitting
 
 
@@ -50,7 +53,7 @@ def test_rows_carry_everything(data: hycop.Dataset) -> None:
     rows = evaluate([ByHand(program), splitting("lie")], dictionary, [data, other], metrics=["rel_l2", "max_error"])
     keys = (
         "problem split method dictionary variant time grid metric value std seeds samples work "
-        "seconds_per_sample truth limit paper"
+        "seconds_per_sample truth limit paper boundary"
     )
     assert list(rows[0].to_json()) == keys.split()
     assert rows[0].method == str(program) and rows[0].seeds == 2 and rows[0].std > 0
@@ -58,6 +61,31 @@ def test_rows_carry_everything(data: hycop.Dataset) -> None:
     assert rows[0].time == 0.2 and rows[0].grid == "32x32"
     with pytest.raises(UnknownNameError, match="rel_l2"):
         evaluate([splitting("lie")], dictionary, [data], metrics=["rel_12"])
+
+
+def test_rows_tell_the_boundary_of_their_queries() -> None:
+    chosen = hycop.problem("ad2d")
+    parts = chosen.dictionaries["upwind"]
+    rows = []
+    for boundary in ("periodic", ("wall", "periodic"), "wall"):
+        grid = chosen.grid((8, 8), boundary)
+        setting = hycop.Setting(grid, chosen.channels, dict.fromkeys(chosen.parameters, 0.1))
+        data = hycop.Dataset("ad2d", "id", np.ones((1, 2, 1, 8, 8)), [[0.5, 0.6]], setting)
+        rows += evaluate([splitting("lie")], parts, [data], metrics=["rel_l2"])
+    assert [row.boundary for row in rows[::2]] == ["periodic", "wall,periodic", "wall"]
+    assert rows[0].time == pytest.approx(0.1)  # since the initial state
+    assert len(merged([rows, rows])) == len(rows)  # rows of other boundaries are others
+    again = [Row.from_json(row.to_json()) for row in rows]
+    assert [row.boundary for row in again] == [row.boundary for row in rows]
+
+
+@pytest.mark.parametrize(
+    "file", sorted((Path(__file__).parents[1] / "results").glob("*.json")), ids=lambda file: file.stem
+)
+def test_kept_results_still_load(file: Path) -> None:
+    content = json.loads(file.read_text())["rows"]
+    if "problem" in content[0]:
+        assert all(Row.from_json(row).boundary == row.get("boundary", "periodic") for row in content)
 
 
 def test_the_portfolio_holds_every_distinct_scheme(data: hycop.Dataset) -> None:

@@ -65,6 +65,9 @@ def test_what_cannot_be_swapped_is_refused_with_what_can(model: HyCOP) -> None:
         hycop.swap(model, primitives={"reaction": "MusclAdvection"})
     with pytest.raises(UnknownNameError, match="unknown primitive 'Muscl'"):
         hycop.swap(model, primitives={"advection": "Muscl"})
+    gas = HyCOP.of(replace(model.model, problem="ns2d", dictionary=hycop.problem("ns2d").dictionary))
+    with pytest.raises(IncompatibleError, match=r"dictionary unsplit has none .* euler alone; central, conservative"):
+        hycop.swap(gas, primitives={"euler": "unsplit"})
     with pytest.raises(UnknownNameError, match="unknown primitive 'advction'"):
         hycop.swap(model, primitives={"advction": "muscl"})
     with pytest.raises(InvalidInputError, match="nothing to swap"):

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
+from math import inf
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated
@@ -19,10 +21,12 @@ from rich.table import Table as RichTable
 
 from hycop.data import Dataset, load
 from hycop.data.pdebench import PDEBENCH, PDEBenchFile
-from hycop.errors import HyCOPError, InvalidInputError
+from hycop.dictionary import Dictionary
+from hycop.errors import IncompatibleError, InvalidInputError, OutputError
 from hycop.evaluation import CURVE, Row
-from hycop.files import provenance, write_json
-from hycop.problems import PROBLEMS
+from hycop.files import naming, provenance, write_json
+from hycop.grid import Grid
+from hycop.problems import PROBLEMS, Problem
 from hycop.program import Program
 from hycop.training import Progress as Standing
 from hycop.training import Report
@@ -39,13 +43,19 @@ out = Console(soft_wrap=True)
 err = Console(stderr=True, soft_wrap=True)
 
 JsonOption = Annotated[Path | None, typer.Option("--json", help="Write the result to this file as JSON.")]
-SplitOption = Annotated[str, typer.Option(help="Distribution of queries: train, id or ood.")]
+OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace the file if there is one already.")]
+SplitOption = Annotated[
+    str, typer.Option(help="Distribution of queries: train, id, ood, …; 'hycop problems PROBLEM' lists them.")
+]
 SeedOption = Annotated[int, typer.Option(help="Seed; the same seed gives the same bits.")]
 ShapeOption = Annotated[str | None, typer.Option(help="Grid, as 48x40; the problem's own by default.")]
 BoundaryOption = Annotated[
     str | None, typer.Option(help="periodic, wall or outflow; one for all axes or one per axis: periodic,wall.")
 ]
-DictionaryOption = Annotated[str | None, typer.Option(help="Named dictionary of the problem: spectral, muscl, upwind.")]
+DictionaryOption = Annotated[
+    str | None,
+    typer.Option(help="Named dictionary, the problem's first by default; 'hycop problems PROBLEM' lists them."),
+]
 DataOption = Annotated[Path | None, typer.Option("--data", help="Dataset file to use instead of drawing samples.")]
 FramesOption = Annotated[
     str | None, typer.Option(help="Frames of a PDEBench file, as 0,5,10: the initial state, then what is asked for.")
@@ -66,13 +76,17 @@ ProgramOption = Annotated[
 ]
 
 
-def numbers(text: str | None, name: str) -> list[float] | None:
+def times_of(text: str | None) -> list[float] | None:
     if text is None:
         return None
     try:
-        return [float(part) for part in text.split(",")]
+        times = [float(part) for part in text.split(",")]
     except ValueError:
-        raise InvalidInputError(f"{name} '{text}': numbers with commas between them are needed, as 0.1,0.2") from None
+        times = []
+    rising = all(before < after for before, after in pairwise([*times, inf]))
+    if not times or not rising or times[0] < 0:
+        raise InvalidInputError(f"--times '{text}': increasing numbers with commas between are needed, as 0.1,0.2")
+    return times
 
 
 def shape_of(text: str | None) -> tuple[int, ...] | None:
@@ -91,6 +105,8 @@ def pairs_of(pairs: list[str] | None, option: str, example: str) -> dict[str, ob
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():
             raise InvalidInputError(f"{option} '{pair}': key=value is needed, as {example}")
+        if key.strip() in found:
+            raise InvalidInputError(f"{option} '{pair}': {key.strip()} is given twice; leave one out")
         try:
             found[key.strip()] = json.loads(value)
         except json.JSONDecodeError:
@@ -108,13 +124,15 @@ class Reading:
     params: tuple[str, ...] = ()
     boundary: str | None = None
 
-    def load(self, path: Path, problem: str | None) -> Dataset:
-        """The data of a file, if they are such as the problem, where it is known, needs."""
+    def load(self, path: Path, problem: str | None, *, later: bool = True) -> Dataset:
+        """The data of a file, if they are such as the problem, where it is known, needs; with times ``later`` than that
+        of the initial states, unless those are all that is wanted."""
         data, known = self._read(path, problem), PROBLEMS.get(problem or "")
-        try:
-            return data if known is None else known.checked(data)
-        except HyCOPError as error:
-            raise InvalidInputError(f"{path}: {error}") from None
+        with naming(path):
+            data = data if known is None else known.checked(data)
+            if later:
+                data.check_later()
+        return data
 
     def _read(self, path: Path, problem: str | None) -> Dataset:
         if self.samples is not None and self.samples < 1:
@@ -150,6 +168,50 @@ class Reading:
 
 def boundary_of(text: str | None) -> str | tuple[str, ...] | None:
     return text if text is None or "," not in text else tuple(part.strip() for part in text.split(","))
+
+
+def check_boundaries(
+    chosen: Problem | None, parts: Dictionary, grid: Grid, *, run: Path | None = None, option: str = "--dictionary "
+) -> None:
+    """Refuses boundaries that a dictionary cannot handle, and says what can: an ``option`` that names another one, or
+    for the model of a ``run`` a swap."""
+    try:
+        parts.check_boundaries(parts.names, grid)
+    except IncompatibleError as error:
+        if chosen is None:
+            raise
+        remedy = f"no dictionary of {chosen.name} can"
+        able = chosen.able(grid)
+        if able and run is None:
+            remedy = f"{' or '.join(f'{option}{name}' for name in able)} can"
+        elif able:
+            remedy = f"'hycop swap {run} OUT --boundary {grid.boundary_name} --auto' makes a model that can"
+        raise IncompatibleError(f"{error}; {remedy}") from None
+
+
+def check_file(path: Path, overwrite: bool) -> None:
+    """Refuses to replace a file unasked."""
+    if path.exists() and not overwrite:
+        raise OutputError(f"{path}: exists already; choose another name, or replace it with --overwrite")
+
+
+DRAWN = "with --data: the file holds what was drawn"
+
+
+def refuse_options(why: str, **options: object) -> None:
+    """Refuses options that would have no effect, if they were given."""
+    for name, value in options.items():
+        if value is not None:
+            raise InvalidInputError(f"--{name} has no meaning {why}; leave it out")
+
+
+def counted(count: int, noun: str) -> str:
+    """As many of a thing, in words.
+
+    >>> counted(1, "sample"), counted(3, "seed")
+    ('1 sample', '3 seeds')
+    """
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def program_of(text: str) -> Program:
@@ -220,21 +282,24 @@ MANY = 5
 
 
 def print_rows(rows: Sequence[Row]) -> None:
-    """One table per problem, split, dictionary and time, the source paper's figures in brackets; learning curves are
-    for files. Rows without a method are facts."""
+    """One table per problem, split, dictionary, boundary and time, the source paper's figures in brackets; learning
+    curves are for files. Rows without a method are facts."""
     tables: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
         if row.metric != CURVE:
-            group = (row.problem, row.split, row.dictionary if row.method else "", row.grid, str(row.time))
-            tables.setdefault(group, []).append(row)
-    for (name, split, dictionary, cells, time), chosen in tables.items():
+            # times in single precision are shown without what that adds to their digits
+            shown = row.time if isinstance(row.time, str) else f"{row.time:.6g}"
+            parts = row.dictionary if row.method else ""
+            tables.setdefault((row.problem, row.split, parts, row.grid, row.boundary, shown), []).append(row)
+    for (name, split, dictionary, cells, boundary, time), chosen in tables.items():
         first = chosen[0]
         if not first.method:
             out.print(_facts(f"{name}, {cells}", chosen))
             continue
+        ends = "" if boundary == "periodic" else f"boundary {boundary}, "
         title = (
-            f"{name}, {split}, dictionary {dictionary}, {cells}, T={time}, "
-            f"{first.samples} samples x {first.seeds} seeds"
+            f"{name}, {split}, dictionary {dictionary}, {cells}, {ends}T={time}, "
+            f"{counted(first.samples, 'sample')} x {counted(first.seeds, 'seed')}"
         )
         many = len({row.metric for row in chosen}) > MANY
         out.print(_metrics_as_lines(title, chosen) if many else _metrics_as_columns(title, chosen))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,29 +14,37 @@ import numpy as np
 import typer
 
 from hycop.cli.common import (
+    DRAWN,
     BoundaryOption,
     FramesOption,
     JsonOption,
+    OverwriteOption,
     ParamOption,
     Reading,
     SeedOption,
     app,
     boundary_of,
+    check_boundaries,
+    check_file,
+    counted,
     err,
-    numbers,
     out,
     pairs_of,
+    refuse_options,
     report_json,
+    times_of,
     training,
 )
 from hycop.data import Dataset, checked_dataset_path, save
-from hycop.errors import InvalidInputError
+from hycop.errors import HyCOPError, InvalidInputError
 from hycop.executors import executor as find_executor
-from hycop.files import checked_output, replacing
+from hycop.files import checked_output, naming, replacing
+from hycop.grid import Array, Grid
 from hycop.plots import Point, error_figure
-from hycop.problems import Problem, problem
+from hycop.problems import PROBLEMS, problem
 from hycop.surrogate import HyCOP, UntrustedWarning
 from hycop.training import Gate, Progress, Report, configured
+from hycop.training.checkpoint import HISTORY
 from hycop.training.config import settings_from
 from hycop.version import __version__
 
@@ -86,17 +95,23 @@ def train(
     if json_file is not None:
         checked_output(json_file)
     listener = None if callback is None else _listener(callback)
-    for given in (data_file, held_out_file):
-        if given is not None and given.resolve().parent == folder.resolve():
-            raise InvalidInputError(
-                f"--out {folder}: {given} lies there and could be overwritten; choose another folder"
-            )
+    files = [given for given in (data_file, held_out_file) if given is not None]
+    _check_files(folder, files, frames, param)
+    drawn = {f"set {key}": overrides.get(key) for key in ("samples", "shape", "validation")}
+    if data_file is not None:
+        refuse_options(DRAWN, **drawn)
+    if held_out_file is not None:
+        refuse_options("with --held-out: the file holds what was drawn", **{"set validation": drawn["set validation"]})
     reading = Reading(frames=frames, params=tuple(param or ()))
-    source: Problem | Dataset = chosen if data_file is None else reading.load(data_file, name)
-    held_out = None if held_out_file is None else reading.load(held_out_file, name)
+    read = {given: reading.load(given, name) for given in files}
+    for given, data in read.items():
+        with naming(given):
+            check_boundaries(chosen, parts.dictionary, data.setting.grid, option="--set dictionary=")
     options = {key: value for key, value in (("workers", workers), ("scheduler", scheduler)) if value is not None}
     crew = find_executor(executor, **options)
-    with training("data") as show:
+    if resume and not any((place / HISTORY).exists() for place in (folder, *folder.glob("point*"))):
+        err.print(f"{folder}: holds no run to resume; one is started")
+    with training("data") as show, naming(" or ".join(map(str, files)) or None):
 
         def report(entry: Progress) -> None:
             show(entry)
@@ -105,6 +120,8 @@ def train(
 
         how: dict[str, Any] = {**overrides, "preset": base, "seed": seed, "resume": resume, "force": force}
         how |= {"folder": folder, "executor": crew, "report": report}
+        source = chosen if data_file is None else read[data_file]
+        held_out = None if held_out_file is None else read[held_out_file]
         models = parts.front(source, held_out, **how) if pareto else [parts.fit(source, held_out, **how)]
     if pareto:
         _write_front(models, folder, json_file)
@@ -114,6 +131,17 @@ def train(
     gate = model.model.gate
     out.print(f"{folder}: {model.model.theta.size} parameters; {_verdict(gate)}", highlight=False)
     report_json(json_file, {"folder": str(folder), "gate": gate.to_json(), "metrics": dict(model.model.metrics)})
+
+
+def _check_files(folder: Path, files: Sequence[Path], frames: str | None, param: list[str] | None) -> None:
+    """Refuses datasets in the run folder, and options for datasets without one."""
+    if not files:
+        refuse_options("without --data or --held-out", frames=frames, param=param)
+    for given in files:
+        if given.resolve().parent == folder.resolve():
+            raise InvalidInputError(
+                f"--out {folder}: {given} lies there and could be overwritten; choose another folder"
+            )
 
 
 def _verdict(gate: Gate) -> str:
@@ -143,7 +171,7 @@ def _told(listener: Report, entry: Progress, name: str) -> None:
     try:
         listener(entry)
     except Exception as error:  # whatever a function of the user's raises is the user's to mend
-        raise InvalidInputError(f"--callback '{name}' failed: {type(error).__name__}: {error}") from None
+        raise HyCOPError(f"--callback '{name}' failed: {type(error).__name__}: {error}") from None
 
 
 def _write_front(models: Sequence[HyCOP], folder: Path, json_file: Path | None) -> None:
@@ -181,6 +209,7 @@ def predict(
     ] = None,
     frames: FramesOption = None,
     param: ParamOption = None,
+    overwrite: OverwriteOption = False,
     json_file: JsonOption = None,
 ) -> None:
     """Answer queries at any times, each straight from its initial state.
@@ -192,43 +221,63 @@ def predict(
         checked_output(json_file)
     if target.exists() and source.exists() and target.samefile(source):
         raise InvalidInputError(f"{target}: is also the input, which would be lost; choose another file")
+    check_file(target, overwrite)
     model = HyCOP.load(folder)
+    asked = times_of(times)
     reading = Reading(samples, frames, None, tuple(param or ()), boundary)
-    data = reading.load(source, model.model.problem)
-    data = data.arranged(model.model.channels)
-    asked = numbers(times, "--times")
+    data = reading.load(source, model.model.problem, later=asked is None).arranged(model.model.channels)
     if asked is None:
-        if np.ptp(data.times, axis=0).any():
-            raise InvalidInputError(f"{source}: its samples have times of their own; give --times")
-        asked = data.times[0, 1:].tolist()
-    grid = data.setting.grid
-    where = boundary_of(boundary) or grid.boundary
-    own = model.model.boundary
-    if grid.with_boundary(where).boundary != own:
-        err.print(f"{source}: answered with its boundary, not with the model's; --boundary {','.join(own)} is that")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UntrustedWarning)
-        states = model.predict(data.states[:, 0], data.setting.params, asked, grid.lengths, where)
-        flags = model.untrusted(data.states[:, 0], data.setting.params, asked, grid.lengths, where)
-    answer = Dataset(
-        problem=data.problem,
-        split=data.split,
-        states=np.concatenate([data.states[:, :1], states], axis=1),
-        times=np.tile([0.0, *asked], (data.samples, 1)),
-        setting=data.setting.with_grid(grid.with_boundary(where)),
-        reference=f"HyCOP {folder}",
-        version=__version__,
-        untrusted=np.pad(flags, ((0, 0), (1, 0))),
-    )
+        asked = _common_times(data, source)
+    grid = data.setting.grid.with_boundary(boundary_of(boundary) or data.setting.grid.boundary)
+    own = ",".join(model.model.boundary)
+    if grid.boundary != model.model.boundary:
+        err.print(f"{source}: answered with its boundary, not with the model's; --boundary {own} is that")
+    with naming(source):
+        check_boundaries(PROBLEMS.get(model.model.problem), model.dictionary, grid, run=folder)
+        answer = replace(_answered(model, data, asked, grid), reference=f"HyCOP {folder}")
     save(answer, target)
-    untrusted = np.argwhere(flags)
-    out.print(f"{target}: {data.samples} samples at {len(asked)} times", highlight=False)
-    if untrusted.size:
-        outside = sorted({int(sample) for sample, _ in untrusted})
-        err.print(
-            f"not to be trusted: {len(untrusted)} of {flags.size} answers lie outside the trained range "
-            f"(samples {', '.join(map(str, outside[:10]))}{' …' if len(outside) > 10 else ''})"
-        )
+    out.print(f"{target}: {counted(data.samples, 'sample')} at {counted(len(asked), 'time')}", highlight=False)
+    untrusted = _say_untrusted(answer)
     report_json(
         json_file, {"file": str(target), "untrusted": [{"sample": int(s), "time": asked[int(t)]} for s, t in untrusted]}
     )
+
+
+def _common_times(data: Dataset, source: Path) -> list[float]:
+    """The later times of all samples, counted from their initial states, if they are the same."""
+    elapsed = data.times - data.times[:, :1]
+    if np.ptp(elapsed, axis=0).any():
+        raise InvalidInputError(f"{source}: its samples have times of their own; give --times")
+    later: list[float] = elapsed[0, 1:].tolist()
+    return later
+
+
+def _answered(model: HyCOP, data: Dataset, times: Sequence[float], grid: Grid) -> Dataset:
+    """A model's answers to the initial states of the data at given times, with a mark at those not to be trusted."""
+    asked = (data.states[:, 0], data.setting.params, times, grid.lengths, grid.boundary)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UntrustedWarning)
+        states = model.predict(*asked)
+    return Dataset(
+        problem=data.problem,
+        split=data.split,
+        states=np.concatenate([data.states[:, :1], states], axis=1),
+        times=np.tile([0.0, *times], (data.samples, 1)),
+        setting=data.setting.with_grid(grid),
+        version=__version__,
+        untrusted=np.pad(model.untrusted(*asked), ((0, 0), (1, 0))),
+    )
+
+
+def _say_untrusted(answer: Dataset) -> Array:
+    """The sample and the index of the later time of each answer that is not to be trusted."""
+    assert answer.untrusted is not None
+    flags = answer.untrusted[:, 1:]
+    found = np.argwhere(flags)
+    if found.size:
+        outside = sorted({int(sample) for sample, _ in found})
+        err.print(
+            f"not to be trusted: {len(found)} of {flags.size} answers lie outside the trained range "
+            f"(samples {', '.join(map(str, outside[:10]))}{' …' if len(outside) > 10 else ''})"
+        )
+    return found

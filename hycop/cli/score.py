@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from hycop.cli.common import (
+    DRAWN,
     BoundaryOption,
     DataOption,
     DictionaryOption,
     FramesOption,
     JsonOption,
+    OverwriteOption,
     ParamOption,
     ProgramOption,
     Reading,
@@ -24,33 +26,35 @@ from hycop.cli.common import (
     TimesOption,
     app,
     boundary_of,
+    check_boundaries,
+    check_file,
+    counted,
     counting,
     describing,
     err,
-    numbers,
     out,
     print_rows,
-    program_of,
+    refuse_options,
     report_json,
     shape_of,
+    times_of,
 )
+from hycop.cli.trial import Trial
 from hycop.data import Dataset, checked_dataset_path, save
+from hycop.data.netcdf import SUFFIXES
 from hycop.data.pdebench import PDEBENCH, write_pdebench
-from hycop.dictionary import Dictionary
 from hycop.errors import InvalidInputError
-from hycop.evaluation import SPLITTING, ByHand, Method, Named, Row, answered, evaluate
+from hycop.evaluation import SPLITTING
 from hycop.experiments import TABLES, table
 from hycop.experiments.demo import demo
 from hycop.experiments.table import Bench
-from hycop.files import checked_output, output_folder, replacing
-from hycop.metrics import metric as find_metric
-from hycop.policy import exact_covers
+from hycop.files import checked_output, naming, output_folder, replacing
 from hycop.problems import Problem, problem
-from hycop.program import ProgramBatch
-from hycop.splitting import portfolio, splitting
 from hycop.surrogate import HyCOP
 from hycop.training import configured
-from hycop.training.gate import EQUAL_WORK
+
+LAYOUTS = {"hycop": SUFFIXES, "pdebench": PDEBENCH}
+"""Suffixes of the files that each layout writes."""
 
 
 @app.command()
@@ -64,6 +68,7 @@ def data(
     times: TimesOption = None,
     boundary: BoundaryOption = None,
     layout: Annotated[str, typer.Option(help="hycop, or pdebench for compressible flow at given --times.")] = "hycop",
+    overwrite: OverwriteOption = False,
     json_file: JsonOption = None,
 ) -> None:
     """Draw queries from a split, solve them with the reference, and write a dataset.
@@ -71,13 +76,9 @@ def data(
     Example: hycop data adr2d train.nc --split train --samples 1000 --seed 0
     """
     chosen = problem(name)
-    if (layout == "pdebench") != (file.suffix in PDEBENCH) or layout not in ("hycop", "pdebench"):
-        raise InvalidInputError(
-            f"--layout {layout} does not go with {file}: hycop writes .nc and .npz, pdebench writes .hdf5"
-        )
-    if layout == "pdebench" and times is None:
-        raise InvalidInputError(f"{file}: in PDEBench files all samples have the same times; give --times, as 0.05,0.1")
+    _check_layout(layout, file, times)
     checked_output(file) if layout == "pdebench" else checked_dataset_path(file)
+    check_file(file, overwrite)
     if json_file is not None:
         checked_output(json_file)
     with counting(samples, f"truth of {name}") as advance:
@@ -86,7 +87,7 @@ def data(
             split,
             seed,
             shape=shape_of(shape),
-            times=numbers(times, "--times"),
+            times=times_of(times),
             boundary=boundary_of(boundary),
             progress=advance,
         )
@@ -94,9 +95,10 @@ def data(
         write_pdebench(made, file)
     else:
         save(made, file)
+    cells, error = "x".join(map(str, made.setting.grid.shape)), made.reference_error
     out.print(
-        f"{file}: {made.samples} samples of {name}/{split} on {'x'.join(map(str, made.setting.grid.shape))}, "
-        f"truth by {made.reference} with an estimated error of {made.reference_error:.1e}",
+        f"{file}: {counted(made.samples, 'sample')} of {name}/{split} on {cells}, truth by {made.reference} with "
+        + ("no estimate of its error" if error is None else f"an estimated error of {error:.1e}"),
         highlight=False,
     )
     report_json(
@@ -113,16 +115,14 @@ def data(
     )
 
 
-def _datasets(chosen: Problem, split: str, samples: int, seed: int, seeds: int, **options: Any) -> list[Dataset]:
-    with counting(samples * seeds, f"truth of {chosen.name}/{split}") as advance:
-        return [chosen.sample(samples, split, each, progress=advance, **options) for each in range(seed, seed + seeds)]
-
-
-def _checked_alone(**options: object) -> None:
-    """With a dataset file, options that say what to draw have no meaning."""
-    for name, value in options.items():
-        if value is not None:
-            raise InvalidInputError(f"--{name} has no meaning with --data: the file holds what was drawn; leave it out")
+def _check_layout(layout: str, file: Path, times: str | None) -> None:
+    if layout not in LAYOUTS:
+        raise InvalidInputError(f"--layout {layout}: the layouts are {', '.join(LAYOUTS)}")
+    if file.suffix.lower() not in LAYOUTS[layout]:
+        written = "; ".join(f"{name} writes {', '.join(suffixes)}" for name, suffixes in LAYOUTS.items())
+        raise InvalidInputError(f"--layout {layout} does not go with {file}: {written}")
+    if layout == "pdebench" and times is None:
+        raise InvalidInputError(f"{file}: in PDEBench files all samples have the same times; give --times, as 0.05,0.1")
 
 
 def _checked_counts(**counts: int | None) -> None:
@@ -131,41 +131,15 @@ def _checked_counts(**counts: int | None) -> None:
             raise InvalidInputError(f"{name} is {count}: at least 1 is needed")
 
 
-def _named_methods(schemes: list[str] | None, program: str | None, parts: Dictionary) -> list[Method]:
-    """The program by hand and the schemes that were asked for by name, if the dictionary can run them."""
-    asked = [splitting(each) for each in schemes or () if each != "all"]
-    for rule in asked:
-        rule.check(parts)
-    if program is None:
-        return [*asked]
-    by_hand = ByHand(program_of(program))
-    ProgramBatch.of([by_hand.program], parts.names)
-    return [by_hand, *asked]
-
-
-def _learned(model: HyCOP) -> list[Method]:
-    static = model.model.static()
-    return [model, *([] if static is None else [Named("static", HyCOP.of(static))])]
-
-
-def _rivals(model: HyCOP, parts: Dictionary, data: Dataset) -> list[Method]:
-    """The classical schemes whose mean work is at most 1.02 times the model's."""
-    refinement = model.model.refinement
-    most = EQUAL_WORK * float(model.measure(data.query, parts).work.mean())
-    few = data.query.take(slice(0, 8))
-    return [
-        scheme
-        for scheme in portfolio(parts, data.setting, covers=exact_covers(parts, model.model.processes))
-        if float(answered(scheme, few, parts, refinement).work.mean()) <= most
-    ]
-
-
 @app.command(name="evaluate")
 def evaluate_command(
     name: Annotated[str, typer.Argument(metavar="PROBLEM|RUN", help="Problem, or the folder of a trained model.")],
     split: Annotated[
         list[str] | None,
-        typer.Option(help="Split of the problem, repeatable; id by default, id and ood with --compare."),
+        typer.Option(
+            help="Split of the problem, repeatable; id by default, id and ood with --compare; "
+            "'hycop problems PROBLEM' lists them."
+        ),
     ] = None,
     scheme: SchemeOption = None,
     program: ProgramOption = None,
@@ -197,64 +171,48 @@ def evaluate_command(
     """
     model = HyCOP.load(name) if Path(name).is_dir() else None
     chosen = problem(name if model is None else model.model.problem)
-    parts = chosen.named_dictionary(dictionary) if model is None or dictionary else model.dictionary
-    if model is not None and refinement is not None:
-        model = HyCOP.of(replace(model.model, refinement=refinement))
-    finer = refinement or (chosen.refinement if model is None else model.model.refinement)
+    if model is None:
+        refuse_options(f"for the problem {name}: it is for the folder of a trained model", compare=compare or None)
     if json_file is not None:
         checked_output(json_file)
     _checked_counts(**{"--samples": samples, "--seeds": seeds, "--refinement": refinement})
     # what can be refused is refused before anything is computed
-    asked = _named_methods(scheme, program, parts)
+    trial = Trial.of(chosen, model, dictionary, refinement, metric, scheme, program, compare)
+    run = None if model is None or dictionary else Path(name)
+    judges: Iterable[list[Dataset]]
     if data_file is not None:
         ours = {} if data_file.suffix in PDEBENCH else {"shape": shape, "boundary": boundary}
-        _checked_alone(split=split, seed=seed, seeds=seeds, times=times, **ours)
+        refuse_options(DRAWN, split=split, seed=seed, seeds=seeds, times=times, **ours)
+        given = Reading(samples, frames, shape, tuple(param or ()), boundary).load(data_file, chosen.name)
+        judges = [[given]]
+        with naming(data_file):
+            check_boundaries(chosen, trial.parts, given.setting.grid, run=run)
     else:
-        parts.check_boundaries(parts.names, chosen.grid(shape_of(shape), boundary_of(boundary)))
-    for each in metric or ():
-        if each != SPLITTING:
-            find_metric(each)
-    label = dictionary or next(iter(chosen.dictionaries))
-    if model is not None:
-        label = dictionary or model.model.config.dictionary or label
-    splits = split or (["id", "ood"] if compare and data_file is None else ["id"])
-    for each in splits:
-        chosen.split(each)
-    rows: list[Row] = []
-    for each in splits:
-        if data_file is not None:
-            reading = Reading(samples, frames, shape, tuple(param or ()), boundary)
-            datasets = [reading.load(data_file, chosen.name)]
-        else:
-            # a model is asked in its own box, unless told otherwise
-            where = boundary_of(boundary) or (None if model is None else model.model.boundary)
-            options = {"shape": shape_of(shape), "times": numbers(times, "--times"), "boundary": where}
-            datasets = _datasets(chosen, each, samples or 100, seed or 0, seeds or 3, **options)
-        methods = [*asked, *_further_methods(model, compare, bool(scheme and "all" in scheme), parts, datasets[0])]
-        with counting(len(methods) * len(datasets), f"methods on {each}") as advance:
-            rows += evaluate(
-                methods or list(portfolio(parts, datasets[0].setting, copies=(1,))),
-                parts,
-                datasets,
-                metrics=metric or ("rel_l2", SPLITTING),
-                label=label,
-                refinement=finer,
-                border=chosen.border,
-                cover=None if model is None else model.model.gate.cover,
-                progress=advance,
-            )
+        refuse_options("without --data", frames=frames, param=param)
+        # a model is asked in its own box, unless told otherwise
+        where = boundary_of(boundary) or (None if model is None else model.model.boundary)
+        check_boundaries(chosen, trial.parts, chosen.grid(shape_of(shape), where), run=run)
+        options = {"shape": shape_of(shape), "times": times_of(times), "boundary": where}
+        splits = split or (["id", "ood"] if compare else ["id"])
+        judges = _drawn(chosen, splits, samples or 100, seed or 0, seeds or 3, **options)
+    with naming(data_file):
+        rows = [row for datasets in judges for row in trial.rows(datasets)]
     print_rows(rows)
     report_json(json_file, {"rows": [row.to_json() for row in rows]})
 
 
-def _further_methods(
-    model: HyCOP | None, compare: bool, every_scheme: bool, parts: Dictionary, data: Dataset
-) -> list[Method]:
-    """The model and its opponents, and all schemes, as far as they were asked for."""
-    methods: list[Method] = []
-    if model is not None:
-        methods += [*_learned(model), *(_rivals(model, parts, data) if compare else [])]
-    return methods + list(portfolio(parts, data.setting) if every_scheme else [])
+def _drawn(
+    chosen: Problem, splits: Sequence[str], samples: int, seed: int, seeds: int, **options: Any
+) -> Iterator[list[Dataset]]:
+    """For each split one dataset per seed, drawn when its turn comes."""
+    for split in splits:
+        chosen.split(split)
+    for split in splits:
+        with counting(samples * seeds, f"truth of {chosen.name}/{split}") as advance:
+            made = [
+                chosen.sample(samples, split, each, progress=advance, **options) for each in range(seed, seed + seeds)
+            ]
+        yield made
 
 
 @app.command(name="table")

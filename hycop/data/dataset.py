@@ -18,6 +18,9 @@ RESERVED = frozenset({"sample", "time", "axis", "lengths", "untrusted", *AXES, *
 NO_SEED = -1
 REAL = "fiub"  # kinds of dtype
 
+UNEVEN = 1e-2
+"""Largest relative deviation of a spacing from the mean: single precision leaves some 1e-4."""
+
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
@@ -74,16 +77,16 @@ class Dataset:
 
         The time of a query is what has passed since the initial state.
         """
-        later = self._later()
-        samples = np.repeat(np.arange(self.samples), later)
+        self.check_later()
+        samples = np.repeat(np.arange(self.samples), self.times.shape[1] - 1)
         elapsed = self.times[:, 1:] - self.times[:, :1]
         return Query(self.states[samples, 0], self.setting.take(samples), elapsed.reshape(-1))
 
     @property
     def truth(self) -> Array:
         """The states that answer ``query``, (batch, channel, *grid)."""
-        batch = self.samples * self._later()
-        return self.states[:, 1:].reshape(batch, *self.states.shape[2:])
+        self.check_later()
+        return self.states[:, 1:].reshape(-1, *self.states.shape[2:])
 
     def arranged(self, channels: Sequence[Channel]) -> Dataset:
         """The same with its channels in the order asked for, found by their names."""
@@ -123,11 +126,24 @@ class Dataset:
         flags = None if self.untrusted is None else self.untrusted[:, chosen]
         return replace(self, states=self.states[:, chosen], times=self.times[:, chosen], untrusted=flags)
 
-    def _later(self) -> int:
-        later = int(self.times.shape[1]) - 1
-        if not later:
+    def check_later(self) -> None:
+        """Refuses initial states alone, which answer nothing."""
+        if self.times.shape[1] == 1:
             raise InvalidInputError("states: the dataset has initial states only, so there is no later time to ask for")
-        return later
+
+
+def box_length(name: str, centres: Array) -> float:
+    """n·Δ, the length of the box whose n cell centres these are, if they ascend by equal steps Δ.
+
+    >>> box_length("x", np.array([0.5, 1.5, 2.5]))
+    3.0
+    """
+    if not (np.isfinite(centres).all() and (np.diff(centres) > 0).all()):
+        raise InvalidInputError(f"{name} must be finite and increasing")
+    spacing = float(centres[-1] - centres[0]) / (centres.size - 1)
+    if np.abs(np.diff(centres) - spacing).max() > UNEVEN * spacing:
+        raise InvalidInputError(f"{name} is not uniform, which every grid here is")
+    return centres.size * spacing
 
 
 def _check_names(setting: Setting) -> None:

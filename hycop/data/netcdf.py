@@ -10,7 +10,9 @@
 In an ``.npz`` an attribute is a scalar array of its name, and the attribute ``a`` of a variable ``v`` is ``v.a``.
 Files of other tools need no roles: what lies on (sample, time, space) is a channel, and what lies on (sample,) or is
 one number is a parameter. There ``time`` may also be (time,) and ``lengths`` (axis,), the same for every sample,
-and all attributes may be missing (then the boundary is periodic). What does not lie on ``sample`` is left aside.
+and all attributes may be missing (then the boundary is periodic). Coordinates ``x`` (x,), ``y`` (y,), ``z`` (z,) may be
+there: cell centres, which must ascend evenly and agree with the lengths. What else does not lie on ``sample`` is left
+aside.
 
 The same dataset gives the same bytes as long as the versions of h5netcdf, h5py and HDF5, which netCDF-4
 wants inside the file, stay the same; there are no dates in it.
@@ -27,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hycop.data.dataset import ATTRIBUTES, NO_SEED, REAL, RESERVED, Dataset
+from hycop.data.dataset import ATTRIBUTES, NO_SEED, REAL, RESERVED, Dataset, box_length
 from hycop.errors import DatasetError, HyCOPError, InvalidInputError, OutputError
 from hycop.files import checked_output, replacing
 from hycop.grid import AXES, Array, Grid
@@ -38,6 +40,9 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 SUFFIXES = (".nc", ".npz")
+
+AGREES = 1e-4
+"""Relative difference between a length and that of its coordinate: points from end to end are more than this apart."""
 
 
 def checked_dataset_path(path: str | os.PathLike[str]) -> Path:
@@ -61,12 +66,12 @@ def load(path: str | os.PathLike[str], problem: str | None = None) -> Dataset:
     A file that does not name its problem is taken to be of the one asked for.
     """
     path = Path(path)
+    if path.is_dir():
+        raise DatasetError(f"{path}: is a folder; give the name of a file in it")
     if path.suffix.lower() not in SUFFIXES:
         raise DatasetError(f"{path}: unknown suffix '{path.suffix}'; datasets are read from .nc or .npz")
     if not path.exists():
         raise DatasetError(f"{path}: no such file")
-    if path.is_dir():
-        raise DatasetError(f"{path}: is a folder; give the name of a file in it")
     opened = _read_npz if path.suffix.lower() == ".npz" else _open_netcdf
     try:
         with _readable(path):
@@ -167,20 +172,36 @@ def _read_npz(path: Path) -> xr.Dataset:
     """The arrays of an npz with the dimensions that their names and ranks imply."""
     import xarray as xr
 
+    if not zipfile.is_zipfile(path):  # np.load would take it for a pickle, and advise to open that
+        raise ValueError("it is no zip archive")
     # np.load leaves a file open that it cannot parse, so it gets one that is closed here.
     with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
-        arrays = {name: file[name] for name in file.files}
+        arrays = {name: _plain_array(file, name) for name in file.files}
     attrs = {name: arrays.pop(name).item() for name in ATTRIBUTES if name in arrays}
     variables = {}
     for name, array in arrays.items():
-        if "." in name or (name in RESERVED and name not in ("time", "lengths", "untrusted")):
+        coordinate = name in AXES and array.ndim == 1
+        if "." in name or (name in RESERVED and name not in ("time", "lengths", "untrusted") and not coordinate):
             continue
         notes = {key: arrays[f"{name}.{key}"].item() for key in ("role", "normal") if f"{name}.{key}" in arrays}
         variables[name] = (_implied_dims(name, array.ndim), array, notes)
     return xr.Dataset(variables, attrs=attrs)
 
 
+def _plain_array(file: Any, name: str) -> Array:
+    try:
+        array: Array = file[name]
+    except ValueError as error:
+        # NumPy advises to allow pickles, which can run any code
+        if "pickle" not in str(error):
+            raise
+        raise InvalidInputError(f"array '{name}' holds Python objects: save it as an array of numbers") from None
+    return array
+
+
 def _implied_dims(name: str, rank: int) -> tuple[str, ...]:
+    if name in AXES:
+        return (name,)
     if name in ("time", "lengths", "untrusted"):
         last = "axis" if name == "lengths" else "time"
         return (last,) if rank == 1 else ("sample", last, *(f"{name}_{extra}" for extra in range(2, rank)))[:rank]
@@ -206,6 +227,7 @@ def _from_xarray(file: xr.Dataset, path: Path, problem: str | None) -> Dataset:
             f"variable 'lengths' has shape {lengths.shape}: ({samples}, {len(space)}), one per sample and axis, "
             "is needed"
         )
+    _check_coordinates(file, path, lengths)
     boundary = [name.strip() for name in _text(file.attrs, "boundary", "periodic").split(",")]
     grid = Grid(
         space,
@@ -225,6 +247,25 @@ def _from_xarray(file: xr.Dataset, path: Path, problem: str | None) -> Dataset:
         version=_text(file.attrs, "version", "unknown"),
         untrusted=_read(file, path, "untrusted") if "untrusted" in file.variables else None,
     )
+
+
+def _check_coordinates(file: xr.Dataset, path: Path, lengths: Array) -> None:
+    """Refuses cell centres that contradict the grid, which only ``lengths`` describe; numbers of cells, as xarray
+    gives them to axes without coordinates, are none."""
+    for axis, letter in enumerate(AXES[: lengths.shape[-1]]):
+        if letter not in file.variables or file.variables[letter].dims != (letter,) or file.sizes[letter] < 2:
+            continue
+        name = f"coordinate '{letter}'"
+        centres = _read(file, path, letter)
+        if np.array_equal(centres, np.arange(centres.size)):
+            continue
+        found = box_length(name, centres.astype(np.float64))
+        for sample, length in enumerate(np.atleast_2d(lengths)[:, axis]):
+            if abs(found - length) > AGREES * length:
+                raise InvalidInputError(
+                    f"{name} has {centres.size} cells of {found / centres.size:g}, but lengths of sample {sample} is "
+                    f"{length:g}, not {found:g}: give cell centres, or leave the coordinate out"
+                )
 
 
 def _sorted_variables(file: xr.Dataset) -> tuple[dict[str, Channel], list[str]]:

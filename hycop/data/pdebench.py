@@ -24,9 +24,9 @@ from typing import Any
 
 import numpy as np
 
-from hycop.data.dataset import REAL, RESERVED, Dataset
+from hycop.data.dataset import REAL, RESERVED, Dataset, box_length
 from hycop.errors import DatasetError, HyCOPError, InvalidInputError
-from hycop.files import checked_output, replacing
+from hycop.files import checked_output, naming, replacing
 from hycop.grid import AXES, Array, Grid, restrict
 from hycop.query import Channel, Setting
 
@@ -35,9 +35,6 @@ GAMMA = 5.0 / 3.0
 
 PDEBENCH = (".hdf5", ".h5")
 """Suffixes of such files."""
-
-UNEVEN = 1e-2
-"""Largest relative deviation of a spacing from the mean: single precision leaves some 1e-4."""
 
 
 def gas_channels(axes: int) -> tuple[Channel, ...]:
@@ -107,8 +104,9 @@ class PDEBenchFile:
             self.params = {"gamma": gamma, **self.params}
         self.params |= params or {}
         if self.is_gas and not self.params["gamma"] > 1.0:
-            raise InvalidInputError(f"gamma is {self.params['gamma']}: it must be above 1")
-        self._boundary = Grid.box(self.shape, 1.0, boundary).boundary
+            raise InvalidInputError(f"{self.path}: gamma is {self.params['gamma']}: it must be above 1")
+        with naming(self.path):
+            self._boundary = Grid.box(self.shape, 1.0, boundary).boundary
 
     def read(
         self,
@@ -117,6 +115,10 @@ class PDEBenchFile:
         shape: Sequence[int] | None = None,
     ) -> Dataset:
         """Some samples at some frames (all by default), on a coarser grid of ``shape`` cells if asked."""
+        with naming(self.path):
+            return self._read(samples, frames, shape)
+
+    def _read(self, samples: slice, frames: Sequence[int] | None, shape: Sequence[int] | None) -> Dataset:
         chosen = range(self.samples)[samples]
         if not len(chosen) or chosen.step < 0:
             raise InvalidInputError(f"samples {samples}: some of the {self.samples} are needed, in their order")
@@ -324,13 +326,10 @@ def _coordinates(file: Any, frames: int, space: Sequence[int], key: str) -> tupl
     lengths = np.ones(len(space))
     for axis, (letter, cells) in enumerate(zip(AXES, space, strict=False)):
         name = key.format(letter)
-        centres = _increasing(file, name)
+        centres = np.asarray(_array(file, name, 1)[...], dtype=np.float64)
         if centres.size != cells or cells < 2:
             raise DatasetError(f"{file.filename}: {name} has {centres.size} entries for {cells} cells; two at least")
-        spacing = (centres[-1] - centres[0]) / (cells - 1)
-        if np.abs(np.diff(centres) - spacing).max() > UNEVEN * spacing:
-            raise DatasetError(f"{file.filename}: {name} is not uniform, which every grid here is")
-        lengths[axis] = cells * spacing
+        lengths[axis] = box_length(name, centres)
     return times[:frames], lengths
 
 
@@ -371,13 +370,17 @@ def _opened(path: Path) -> Iterator[Any]:
     """The open file; whatever a damaged one provokes becomes one line."""
     import h5py
 
+    if path.is_dir():
+        raise DatasetError(f"{path}: is a folder; give the name of a file in it")
     if not path.is_file():
         raise DatasetError(f"{path}: no such file")
     try:
         with h5py.File(path, "r") as file:
             yield file
-    except HyCOPError:
+    except DatasetError:
         raise
+    except HyCOPError as error:
+        raise DatasetError(f"{path}: {error}") from None
     except MemoryError:
         raise DatasetError(f"{path}: too large for the memory of this machine; take fewer samples or frames") from None
     except PermissionError:

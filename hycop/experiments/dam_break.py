@@ -145,23 +145,15 @@ def _rows(entry: Entry, data: Dataset) -> Iterator[Row]:
     published = {"rel_l2 of h": PAPER, "seconds per sample": SECONDS}
     for metric, value in values.items():
         shown = entry.variant == "program^m" and time == EXACT_TIME
-        yield Row(
-            problem=NAME,
-            split=data.split,
+        yield Row.of(
+            data,
             method=entry.name,
             dictionary=problem(NAME).name_of(entry.dictionary),
             variant=f"{entry.variant}, T={time:g}".removeprefix(", "),
-            time=time,
-            grid="x".join(map(str, data.setting.grid.shape)),
             metric=metric,
             value=value,
-            std=0.0,
-            seeds=1,
-            samples=data.samples,
             work=float(done.work.mean()),
             seconds_per_sample=seconds,
-            truth=data.reference,
-            limit=0.0,
             paper=published.get(metric, {}).get(entry.name) if shown else None,
         )
 

@@ -216,23 +216,17 @@ def _row(
     value: float,
     **cost: Any,
 ) -> Row:
-    known = {"work": 0.0, "seconds_per_sample": 0.0, **cost}
-    return Row(
-        problem=NAME,
-        split=data.split,
+    return Row.of(
+        data,
         method=method,
         dictionary="" if method == PERTURBED else DICTIONARY,
         variant=variant,
         time=HORIZON,
-        grid="x".join(map(str, data.setting.grid.shape)),
         metric=name,
         value=value,
-        std=0.0,
-        seeds=1,
-        samples=data.samples,
         truth=data.reference if name in floor else "",
         limit=floor.get(name, 0.0),
-        **known,
+        **cost,
     )
 
 

@@ -10,7 +10,8 @@ import numpy as np
 from hycop.data import Dataset
 from hycop.dictionary import Dictionary
 from hycop.errors import InvalidInputError, UnknownNameError
-from hycop.grid import Array, Grid
+from hycop.grid import AXES, Array, Grid
+from hycop.primitive import boundaries_of
 from hycop.problems.draw import Draw, Intervals
 from hycop.query import Channel, Query, Setting
 from hycop.references import Reference, error_estimate
@@ -34,6 +35,12 @@ ESTIMATED_WITH_ENDS = 4
 
 POSITIVE = ("h", "density", "pressure")
 """Channels, of a state or of its border, that are above zero wherever they occur."""
+
+ABOVE = {"g": 0.0, "gamma": 1.0}
+"""Coefficients that are above a number wherever they occur."""
+
+NOT_NEGATIVE = ("nu", "eta", "zeta", *(f"D{axis}" for axis in AXES))
+"""Coefficients of diffusion and viscosity: below zero the equation is ill-posed."""
 
 BLOCK_BYTES = 32 * 2**20
 """How much of the fine initial state is made at a time."""
@@ -109,18 +116,29 @@ class Problem:
         same = [name for name, known in self.dictionaries.items() if repr(known) == repr(dictionary)]
         return same[0] if same else ", ".join(type(primitive).__name__ for primitive in dictionary.values())
 
+    def able(self, grid: Grid) -> list[str]:
+        """The dictionaries whose primitives all know the boundaries of a grid."""
+        needed = set(grid.boundary)
+        return [
+            name
+            for name, parts in self.dictionaries.items()
+            if all(needed <= boundaries_of(primitive) for primitive in parts.values())
+        ]
+
     @property
     def parameters(self) -> tuple[str, ...]:
         return tuple(next(iter(self.splits.values())).params)
 
     def checked(self, data: Dataset) -> Dataset:
-        """Somebody's data, if they have the coefficients and channels of this problem, and depths, densities and
-        pressures above zero; channels in its order."""
+        """Somebody's data, if they have the coefficients and channels of this problem, and coefficients, depths,
+        densities and pressures for which it is well-posed; channels in its order."""
         known, given = set(self.parameters), set(data.setting.params)
         for name in sorted(given - known):
             raise UnknownNameError("parameter", name, known, f"(of problem {self.name})")
         for name in sorted(known - given):
             raise InvalidInputError(f"parameter '{name}' of problem {self.name} is missing from the data")
+        for name, values in data.setting.params.items():
+            _check_coefficient(name, values)
         arranged = data.arranged(self.channels)
         for frame in range(arranged.times.shape[1]):
             states = arranged.states[:, frame]
@@ -260,6 +278,14 @@ def _checked_times(times: Sequence[float]) -> Array:
     if not (out.size and np.isfinite(out).all() and (out >= 0).all() and (np.diff(out) > 0).all()):
         raise InvalidInputError(f"times {list(times)}: increasing, finite, non-negative numbers are needed")
     return out
+
+
+def _check_coefficient(name: str, values: Array) -> None:
+    least = ABOVE.get(name, 0.0)
+    bad = np.flatnonzero(values <= least if name in ABOVE else (values < 0.0) & (name in NOT_NEGATIVE))
+    if bad.size:
+        need = f"be above {least:g}" if name in ABOVE else "not be negative"
+        raise InvalidInputError(f"parameter '{name}' is {values[bad[0]]:g} for sample {bad[0]}: it must {need}")
 
 
 def _check_positive(states: Array, setting: Setting, frame: int) -> None:
