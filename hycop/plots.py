@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Figure
 from matplotlib.patches import Patch
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from hycop.grid import Array
 from hycop.program import Program
@@ -237,6 +238,11 @@ def lines_figure(panels: Sequence[Sequence[Panel]], title: str) -> Figure:
             for colour, (name, (x, y)) in zip(COLOURS, panel.lines.items(), strict=False):
                 axes.plot(x, y, color=colour, marker="o", markersize=4, linewidth=1, label=name)
             axes.set(xscale="log", yscale="log" if panel.log else "linear", xlabel=panel.x, ylabel=panel.y)
+            # a range of less than two decades has too few powers of ten for its labels
+            axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            axes.xaxis.set_major_formatter("{x:g}")
+            axes.xaxis.set_minor_formatter(NullFormatter())
+            axes.tick_params(axis="x", labelsize=8)
             axes.set_title(panel.title, fontsize=9)
             axes.grid(True, which="both", alpha=0.2)
             axes.legend(fontsize=7)

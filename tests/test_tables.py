@@ -132,6 +132,7 @@ def test_resolution(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resolution, "GRIDS", {(8, 8): 1, (9, 9): 1, (16, 16): 2})
     rows = table("resolution").build(bench)
     assert methods(rows, metric="max_error", grid="9x9", split="ood") == {"HyCOP", CLASSICAL, "unsplit"}
+    assert {row.dictionary for row in rows if row.method != "truth"} == {"weno5", "unsplit"}
     assert {row.grid for row in rows if row.method == "truth"} == {"8x8"}  # the only one that is there doubled
     known = {(row.split, row.grid, row.metric, row.method): row for row in rows}
     one, other = bench.data("swe2d", "id", 0, 2, shape=(8, 8), estimated=0), known["id", "16x16", "rel_l2", "unsplit"]
@@ -154,7 +155,11 @@ def test_changes_of_programs() -> None:
 
 def test_interpretation(bench: Bench) -> None:
     rows = table("interpretation").build(bench)
-    assert {(row.problem, row.dictionary) for row in rows} == {("adr2d", ""), ("adr2d", "upwind"), ("swe2d", "")}
+    assert {(row.problem, row.dictionary) for row in rows} == {
+        ("adr2d", "spectral"),
+        ("adr2d", "upwind"),
+        ("swe2d", "weno5"),
+    }
     for budget in ("consistent", "gain", "literal"):
         for number in ("damkohler", "peclet"):
             mine = {

@@ -31,7 +31,7 @@ from scipy.stats import spearmanr
 
 from hycop.evaluation import Row
 from hycop.execution import refined_query, simplify, trace
-from hycop.experiments.judging import Part, assembled, ungated
+from hycop.experiments.judging import Part, assembled, dictionary_name, ungated
 from hycop.experiments.table import Bench, Table
 from hycop.features import FEATURES
 from hycop.grid import Array
@@ -138,7 +138,7 @@ def _part(subject: Subject) -> Part:
                 problem=subject.problem,
                 split="+".join(SPLITS),
                 method="HyCOP",
-                dictionary=model.config.dictionary or "",
+                dictionary=dictionary_name(model),
                 variant=variant,
                 time=float(asked[0].time[0]),
                 grid="x".join(map(str, asked[0].grid.shape)),

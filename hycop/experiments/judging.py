@@ -39,6 +39,11 @@ def ungated(model: Model) -> HyCOP:
     return HyCOP.of(replace(model, gate=replace(model.gate, kept=True, classical_when_clipped=False)))
 
 
+def dictionary_name(model: Model) -> str:
+    """The name of a model's dictionary among those of its problem."""
+    return model.config.dictionary or next(iter(problem(model.problem).dictionaries))
+
+
 def rival(model: HyCOP, held_out: Dataset, asked: Query) -> Scheme:
     """The best classical scheme, on the held-out queries, of those that take no more work than the model on others."""
     inner = model.model
@@ -82,7 +87,7 @@ def compared(
     methods: list[Method] = [Named("HyCOP", model)]
     methods += [] if static is None else [Named("static", HyCOP.of(static))]
     methods += [Named(CLASSICAL, against)]
-    label = inner.config.dictionary or next(iter(chosen.dictionaries))
+    label = dictionary_name(inner)
     measured = partial(evaluate, metrics=metrics, refinement=inner.refinement, border=chosen.border)
     found = measured(methods, inner.dictionary, [data], label=label, cover=inner.gate.cover)
     if UNSPLIT in chosen.dictionaries:

@@ -29,7 +29,7 @@ import numpy as np
 from hycop.data import Dataset
 from hycop.dictionary import Dictionary
 from hycop.evaluation import Method, Row, answered
-from hycop.experiments.judging import CLASSICAL, UNSPLIT, Part, assembled, ungated
+from hycop.experiments.judging import CLASSICAL, UNSPLIT, Part, assembled, dictionary_name, ungated
 from hycop.experiments.table import Bench, Table
 from hycop.grid import Array, restrict
 from hycop.metrics import metric, rel_l2
@@ -69,18 +69,19 @@ PAPER: Mapping[Shape, Mapping[str, float]] = {
 
 @dataclass(frozen=True)
 class Opponent:
-    """A method with its dictionary."""
+    """A method with its dictionary and the name of that."""
 
     method: Method
     dictionary: Dictionary
+    label: str
 
 
 def _opponents(model: Model) -> dict[str, Opponent]:
-    classical = HyCOP.of(replace(model, gate=replace(model.gate, kept=False)))
+    classical, label = HyCOP.of(replace(model, gate=replace(model.gate, kept=False))), dictionary_name(model)
     return {
-        "HyCOP": Opponent(ungated(model), model.dictionary),
-        CLASSICAL: Opponent(classical, model.dictionary),
-        UNSPLIT: Opponent(splitting("Lie"), problem(NAME).dictionaries[UNSPLIT]),
+        "HyCOP": Opponent(ungated(model), model.dictionary, label),
+        CLASSICAL: Opponent(classical, model.dictionary, label),
+        UNSPLIT: Opponent(splitting("Lie"), problem(NAME).dictionaries[UNSPLIT], UNSPLIT),
     }
 
 
@@ -100,14 +101,16 @@ def feature_change(model: Model, a: Dataset, b: Dataset) -> float:
     return float((np.abs(there - here) / np.where(high > low, high - low, 1.0)).max())
 
 
-def _row(data: Dataset, method: str, name: str, value: float, **others: float) -> Row:
+def _row(
+    data: Dataset, method: str, label: str, name: str, value: float, work: float = 0.0, seconds: float = 0.0
+) -> Row:
     shape = data.setting.grid.shape
     published = PAPER.get((shape[0], shape[1]), {}) if (method, data.split) == ("HyCOP", "id") else {}
-    row = Row(
+    return Row(
         problem=NAME,
         split=data.split,
         method=method,
-        dictionary=UNSPLIT if method == UNSPLIT else "",
+        dictionary=label,
         variant="",
         time=float(data.times[0, 1]),
         grid="x".join(map(str, shape)),
@@ -116,13 +119,12 @@ def _row(data: Dataset, method: str, name: str, value: float, **others: float) -
         std=0.0,
         seeds=1,
         samples=data.samples,
-        work=0.0,
-        seconds_per_sample=0.0,
+        work=work,
+        seconds_per_sample=seconds,
         truth=data.reference,
         limit=0.0,
         paper=published.get(name),
     )
-    return replace(row, **others)  # type: ignore[arg-type]
 
 
 def _measured(
@@ -136,7 +138,7 @@ def _measured(
     values = {**{each: float(error.mean()) for each, error in errors.items()}, SECONDS: seconds}
     if coarse is not None:
         values[FALL] = float(coarse[: data.samples].mean()) / values["rel_l2"]
-    built = partial(_row, data, name, work=float(work.mean()), seconds_per_sample=seconds)
+    built = partial(_row, data, name, opponent.label, work=float(work.mean()), seconds=seconds)
     return errors["rel_l2"], [built(each, value) for each, value in values.items()]
 
 
@@ -148,7 +150,7 @@ def _truth_rows(datasets: Mapping[Shape, Dataset]) -> list[Row]:
         if finer is not None:
             both = data.take(slice(0, min(data.samples, finer.samples)))
             moved = rel_l2(both.truth, restrict(finer.truth[: both.samples], shape), both.setting)
-            rows.append(_row(both, TRUTH, "rel_l2", float(moved.mean())))
+            rows.append(_row(both, TRUTH, "", "rel_l2", float(moved.mean())))
     return rows
 
 
@@ -162,19 +164,18 @@ def _part(split: str) -> Part:
         trained, *others = datasets.values()
         found: list[Row] = []
         for name, opponent in _opponents(model).items():
-            answered(
-                opponent.method, trained.query.take(slice(0, 1)), opponent.dictionary, model.refinement
-            )  # compiled
+            # compilation and caches are not part of a method's seconds
+            answered(opponent.method, trained.query.take(slice(0, 1)), opponent.dictionary, model.refinement)
             coarse, own = _measured(name, opponent, trained, model.refinement, None)
             found += own
             for data in others:
                 found += _measured(name, opponent, data, model.refinement, coarse)[1]
-        policy = ungated(model).model
+        policy, label = ungated(model).model, dictionary_name(model)
         for data in others:
             same = trained.take(slice(0, data.samples))
             change = program_change(policy.programs(same.query), policy.programs(data.query))
-            found.append(_row(data, "HyCOP", PROGRAM, change))
-            found.append(_row(data, "HyCOP", FEATURES, feature_change(model, same, data)))
+            found.append(_row(data, "HyCOP", label, PROGRAM, change))
+            found.append(_row(data, "HyCOP", label, FEATURES, feature_change(model, same, data)))
         return found + _truth_rows(datasets)
 
     return split, rows
