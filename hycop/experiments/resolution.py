@@ -13,7 +13,7 @@ on a grid that is not square and on odd ones, each judged by the truth on its ow
 
 The truth has four times as many cells along each axis. A sample of it takes 0.1 CPU seconds at 32², 0.8 at 64², 7 at
 128² and 56 at 256², so of the table's 32 samples a half is asked on the odd grids and on 64², a quarter on 48x96 and
-128², and a sixteenth, two, on 256². That is 8 to 10 CPU minutes for a seed.
+128², and a sixteenth, two, on 256². That is some 10 CPU minutes for a seed.
 """
 
 from __future__ import annotations
