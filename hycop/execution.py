@@ -174,7 +174,7 @@ def _raise_non_finite(programs: ProgramBatch, dictionary: Dictionary, query: Que
     )
 
 
-def _refined(query: Query, factor: int) -> Query:
+def refined_query(query: Query, factor: int) -> Query:
     """The query on a grid ``factor`` times finer, its initial state reconstructed once."""
     grid, channels = query.grid, query.setting.channels
     signs = np.array([[-1.0 if channel.normal == axis else 1.0 for axis in range(grid.axes)] for channel in channels])
@@ -225,7 +225,7 @@ def measure(
     part = max(1, int(memory // (_COPIES * query.u0[:1].nbytes * refinement**query.grid.axes)))
     for start in range(0, query.batch, part):
         chosen = slice(start, start + part)
-        fine = _refined(query.take(chosen), refinement)
+        fine = refined_query(query.take(chosen), refinement)
         done = _execute(programs.take(chosen), dictionary, fine, memory, metered=True, strict=strict)
         states[chosen], work[chosen] = restrict(done.states, query.grid.shape), done.work
     return Outcome(states, work)

@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Figure
 from matplotlib.patches import Patch
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from hycop.grid import Array
 from hycop.program import Program
@@ -31,6 +32,16 @@ class Point(NamedTuple):
     work: float
     error: float
     std: float = 0.0
+
+
+class Panel(NamedTuple):
+    """Lines by name, each as its abscissae and ordinates; abscissae are logarithmic, ordinates if ``log``."""
+
+    title: str
+    x: str
+    y: str
+    lines: Mapping[str, tuple[Sequence[float], Sequence[float]]]
+    log: bool = False
 
 
 def draw_field(axes: Axes, u: Array, lengths: Sequence[float], title: str, **options: float | str) -> None:
@@ -215,6 +226,27 @@ def curve_figure(steps: Array, losses: Array, spread: Array, levels: Mapping[str
     axes.grid(True, which="both", alpha=0.2)
     if levels:
         axes.legend(fontsize=8)
+    return figure
+
+
+def lines_figure(panels: Sequence[Sequence[Panel]], title: str) -> Figure:
+    """Rows of panels with lines, a colour a name."""
+    columns = max(len(row) for row in panels)
+    figure = Figure(figsize=(4.0 * columns + 1.0, 3.2 * len(panels) + 0.6), layout="constrained")
+    for places, row in zip(figure.subplots(len(panels), columns, squeeze=False), panels, strict=True):
+        for axes, panel in zip(places, row, strict=False):
+            for colour, (name, (x, y)) in zip(COLOURS, panel.lines.items(), strict=False):
+                axes.plot(x, y, color=colour, marker="o", markersize=4, linewidth=1, label=name)
+            axes.set(xscale="log", yscale="log" if panel.log else "linear", xlabel=panel.x, ylabel=panel.y)
+            # a range of less than two decades has too few powers of ten for its labels
+            axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            axes.xaxis.set_major_formatter("{x:g}")
+            axes.xaxis.set_minor_formatter(NullFormatter())
+            axes.tick_params(axis="x", labelsize=8)
+            axes.set_title(panel.title, fontsize=9)
+            axes.grid(True, which="both", alpha=0.2)
+            axes.legend(fontsize=7)
+    figure.suptitle(title, fontsize=11)
     return figure
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from hycop.plots import Point, demo_figure, draw_field, error_figure, timeline_figure
+from hycop.plots import Panel, Point, demo_figure, draw_field, error_figure, lines_figure, timeline_figure
 from hycop.program import Program
 
 
@@ -38,3 +38,12 @@ def test_demo_figure_can_be_saved(tmp_path) -> None:  # type: ignore[no-untyped-
     figure = demo_figure(fields, [1, 1], {"x": program}, ("a", "b"), [Point("x", 1, 1e-3)], 1e-4, "t")
     figure.savefig(tmp_path / "demo.png")
     assert (tmp_path / "demo.png").stat().st_size > 10_000
+
+
+def test_panels_have_their_lines() -> None:
+    panel = Panel("id", "cells", "error", {"one": ([1, 2], [0.1, 0.2]), "two": ([1, 4], [0.3, 0.1])}, log=True)
+    figure = lines_figure([[panel, panel], [panel]], "title")
+    first = figure.axes[0]
+    assert [line.get_label() for line in first.lines] == ["one", "two"]
+    assert (first.get_xscale(), first.get_yscale(), first.get_xlabel()) == ("log", "log", "cells")
+    assert [len(axes.lines) for axes in figure.axes] == [2, 2, 2, 0]

@@ -130,6 +130,12 @@ def test_trajectories() -> None:
     assert np.array_equal(data.times[0], [0, 0.02, 0.1, 0.2])
 
 
+def test_the_error_of_the_truth_is_estimated_unless_told_otherwise() -> None:
+    with_it, without = (problem("ad1d").sample(2, "id", seed=0, estimated=count) for count in (1, 0))
+    assert with_it.reference_error is not None and without.reference_error is None
+    assert np.array_equal(with_it.states, without.states)
+
+
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
@@ -139,6 +145,7 @@ def test_trajectories() -> None:
         (lambda: problem("adr2d").sample(1, shape=(8,)), InvalidInputError, "shape"),
         (lambda: problem("adr2d").sample(1, times=[0.2, 0.1]), InvalidInputError, "times"),
         (lambda: problem("adr2d").sample(1, times=[np.nan]), InvalidInputError, "times"),
+        (lambda: problem("adr2d").sample(1, estimated=-1), InvalidInputError, "estimated"),
         (lambda: problem("adr2d").sample(1, boundary="walls"), UnknownNameError, "wall"),
         (lambda: problem("adr2d").named_dictionary("musc"), UnknownNameError, "muscl"),
         (lambda: problem("ad2d").subflow(["reaction"]), UnknownNameError, "process"),

@@ -9,12 +9,15 @@ import numpy as np
 import pytest
 
 from hycop.data import Dataset
-from hycop.evaluation import Row
-from hycop.experiments import fixed_time, fixtures, one_dimensional, table, trajectory
+from hycop.evaluation import Row, answered
+from hycop.experiments import fixed_time, fixtures, interpretation, one_dimensional, resolution, table, trajectory
 from hycop.experiments.coverage import TRAITS
 from hycop.experiments.judging import CLASSICAL
 from hycop.experiments.table import Bench
+from hycop.metrics import rel_l2
 from hycop.problems import PROBLEMS, adr, burgers, shallow_water
+from hycop.program import Program, ProgramBatch
+from hycop.splitting import splitting
 from hycop.training import TrainingConfig, gate
 
 SMALLEST = {"samples": 8, "max_steps": 3, "tries": 1, "patterns": 1, "rounds": 1, "iterations": 1, "refinement": 1}
@@ -123,3 +126,62 @@ def test_dam_breaks(bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert all(row.value < 1e-12 for row in rows if row.metric == "mass drift")
     assert all(row.value >= 0 for row in rows if row.metric == "least depth")
     assert set(table("dambreak").figures(bench, rows)) == {"dambreak_stoker"}
+
+
+def test_resolution(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resolution, "GRIDS", {(8, 8): 1, (9, 9): 1, (16, 16): 2})
+    rows = table("resolution").build(bench)
+    assert methods(rows, metric="max_error", grid="9x9", split="ood") == {"HyCOP", CLASSICAL, "unsplit"}
+    assert {row.dictionary for row in rows if row.method != "truth"} == {"weno5", "unsplit"}
+    assert {row.grid for row in rows if row.method == "truth"} == {"8x8"}  # the only one that is there doubled
+    known = {(row.split, row.grid, row.metric, row.method): row for row in rows}
+    one, other = bench.data("swe2d", "id", 0, 2, shape=(8, 8), estimated=0), known["id", "16x16", "rel_l2", "unsplit"]
+    first = answered(splitting("Lie"), one.query, PROBLEMS["swe2d"].dictionaries["unsplit"])
+    coarse = float(rel_l2(first.states, one.truth, one.setting)[0])  # of the one sample that the finer grid has too
+    assert known["id", "16x16", "fall", "unsplit"].value == pytest.approx(coarse / other.value)
+    assert other.samples == 1
+    assert set(table("resolution").figures(bench, rows)) == {"resolution"}
+
+
+def test_changes_of_programs() -> None:
+    names = ("a", "b")
+    one = ProgramBatch.of([Program.of(("a", 0.1), ("b", 0.2))], names)
+    near = ProgramBatch.of([Program.of(("a", 0.1), ("b", 0.25))], names)
+    other = ProgramBatch.of([Program.of(("b", 0.1), ("b", 0.2))], names)
+    longer = ProgramBatch.of([Program.of(("a", 0.1), ("b", 0.1), ("b", 0.1))], names)
+    changes = [resolution.program_change(one, batch) for batch in (one, near, other, longer)]
+    assert changes == pytest.approx([0.0, 0.2, 1.0, 1.0])
+
+
+def test_interpretation(bench: Bench) -> None:
+    rows = table("interpretation").build(bench)
+    assert {(row.problem, row.dictionary) for row in rows} == {
+        ("adr2d", "spectral"),
+        ("adr2d", "upwind"),
+        ("swe2d", "weno5"),
+    }
+    for budget in ("consistent", "gain", "literal"):
+        for number in ("damkohler", "peclet"):
+            mine = {
+                (row.variant, row.metric): row.value
+                for row in rows
+                if row.problem == "adr2d" and row.variant.startswith(f"budget={budget}, {number}=")
+            }
+            numbers = [value for (_, metric), value in mine.items() if metric == number]
+            assert len(numbers) == 4 and numbers == sorted(numbers)  # two queries of either split, a bin each
+            for place in (variant for variant, metric in mine if metric == number):
+                of = {
+                    metric: [mine[f"{place}, {name}", metric] for name in ("advection", "diffusion", "reaction")]
+                    for metric in ("steps", "work share", "gain", "time share")
+                    if (f"{place}, reaction", metric) in mine
+                }
+                assert ("time share" in of) == (budget != "consistent")
+                assert sum(of["work share"]) == pytest.approx(1.0) and min(of["steps"]) >= 1
+                if budget == "consistent":
+                    assert of["gain"] == pytest.approx([1.0] * 3)
+                if budget == "literal":
+                    assert of["gain"] == pytest.approx(of["time share"]) and sum(of["gain"]) == pytest.approx(1.0)
+    trends = {row.variant: row.value for row in rows if row.metric == "gain trend"}
+    assert trends["budget=consistent, damkohler, reaction"] == 0.0
+    assert all(-1 <= row.value <= 1 for row in rows if row.metric.endswith("trend"))
+    assert len(interpretation.figures(bench, rows)) == 4

@@ -10,10 +10,12 @@ from hycop.experiments import (
     dam_break,
     features,
     fixed_time,
+    interpretation,
     ks,
     learner,
     ns,
     one_dimensional,
+    resolution,
     schemes,
     trajectory,
 )
@@ -33,6 +35,8 @@ TABLES: Mapping[str, Table] = {
         ns.TABLE,
         ks.TABLE,
         dam_break.TABLE,
+        resolution.TABLE,
+        interpretation.TABLE,
         coverage.TABLE,
     )
 }

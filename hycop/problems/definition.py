@@ -179,18 +179,22 @@ class Problem:
         shape: Sequence[int] | None = None,
         times: Sequence[float] | None = None,
         boundary: str | Sequence[str] | None = None,
+        estimated: int | None = None,
         progress: Progress | None = None,
     ) -> Dataset:
         """Queries with their truth, drawn from a split.
 
         Sample i depends on (seed, split, i) alone: not on how many are drawn, on batches or on threads. ``times``
         asks every sample at the same times; otherwise each has one, from the range of the split. The truth is solved
-        on a finer grid and restricted to ``shape`` by cell averages; its own error is estimated by doubling that grid.
+        on a finer grid and restricted to ``shape`` by cell averages; its own error is estimated by doubling that grid,
+        for as many samples as the problem says unless ``estimated`` says otherwise.
         """
         if not isinstance(samples, int | np.integer) or samples < 1:
             raise InvalidInputError(f"samples is {samples!r}: a whole number, at least 1, is needed")
         if not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63:
             raise InvalidInputError(f"seed is {seed!r}: a whole number from 0 to 2^63 - 1 is needed")
+        if estimated is not None and estimated < 0:
+            raise InvalidInputError(f"estimated is {estimated}: how many samples to solve twice is needed, or 0")
         chosen = self.split(split)
         grid = self.grid(shape, boundary)
         shape, walls = grid.shape, grid.boundary
@@ -205,8 +209,8 @@ class Problem:
             parts.append((setting, at, reference.trajectory(initial, setting, at)))
             if progress is not None:
                 progress(count)
-        few = self.estimated if set(walls) == {"periodic"} else min(self.estimated, ESTIMATED_WITH_ENDS)
-        count = min(few, samples)
+        few = self.estimated if estimated is None else estimated
+        count = min(few if set(walls) == {"periodic"} else min(few, ESTIMATED_WITH_ENDS), samples)
         error = None
         if count:
             setting, at, initial = self._queries(chosen, split, seed, 0, count, shape, walls, asked)

@@ -1,0 +1,213 @@
+"""Table ``resolution``: a policy trained on 32² cells of shallow water answers on other grids; nothing is retrained.
+
+The same initial states (the same functions, averaged over other cells) are asked at T = 0.3 on 32², 64², 128² and 256²,
+on a grid that is not square and on odd ones, each judged by the truth on its own grid.
+
+- ``HyCOP`` is the policy as it was learned, whatever its gate decided; beside it the classical scheme of that gate,
+  repeated as often, and the unsplit solver. All run with the model's internal refinement.
+- ``fall``: the mean error on the trained grid over that on another one, for the same samples.
+- ``program change``: the largest relative difference between the duration of a step on the trained grid and on this
+  one; 1 where the steps themselves differ. ``feature change``: the largest difference of a feature, as a share of the
+  range over which it was trained.
+- ``truth``: how far the truth moves when its own grid is doubled. It bounds what the other errors can mean.
+
+The truth has four times as many cells along each axis. A sample of it takes 0.1 CPU seconds at 32², 0.8 at 64², 7 at
+128² and 56 at 256², so of the table's 32 samples a half is asked on the odd grids and on 64², a quarter on 48x96 and
+128², and a sixteenth, two, on 256². That is some 10 CPU minutes for a seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from math import prod, sqrt
+from time import perf_counter
+
+import numpy as np
+
+from hycop.data import Dataset
+from hycop.dictionary import Dictionary
+from hycop.evaluation import Method, Row, answered
+from hycop.experiments.judging import CLASSICAL, UNSPLIT, Part, assembled, ungated
+from hycop.experiments.table import Bench, Table
+from hycop.grid import Array, restrict
+from hycop.metrics import metric, rel_l2
+from hycop.model import Model
+from hycop.plots import Figure, Panel, lines_figure
+from hycop.problems import problem
+from hycop.program import ProgramBatch
+from hycop.splitting import splitting
+from hycop.surrogate import HyCOP
+
+NAME = "swe2d"
+SPLITS = ("id", "ood")
+METRICS = ("rel_l2", "rmse", "max_error")
+SECONDS, FALL = "seconds per sample", "fall"
+PROGRAM, FEATURES = "program change", "feature change"
+TRUTH = "truth"
+
+Shape = tuple[int, int]
+
+GRIDS: Mapping[Shape, int] = {
+    (32, 32): 1,
+    (33, 33): 2,
+    (45, 31): 2,
+    (48, 96): 4,
+    (64, 64): 2,
+    (128, 128): 4,
+    (256, 256): 16,
+}
+"""Every grid, the trained one first, and by how much the number of its samples is divided."""
+
+PAPER: Mapping[Shape, Mapping[str, float]] = {
+    (32, 32): {"rel_l2": 2.40e-2, "rmse": 1.03e-2, "max_error": 1.90e-1, SECONDS: 0.126},
+    (128, 128): {"rel_l2": 3.37e-2, "rmse": 2.06e-2, "max_error": 6.89e-1, SECONDS: 0.645},
+}
+"""The source paper's figures in distribution."""
+
+
+@dataclass(frozen=True)
+class Opponent:
+    """A method with its dictionary and the name of that."""
+
+    method: Method
+    dictionary: Dictionary
+    label: str
+
+
+def _opponents(model: Model) -> dict[str, Opponent]:
+    classical, label = HyCOP.of(replace(model, gate=replace(model.gate, kept=False))), problem(model.problem).name_of(model.dictionary)
+    return {
+        "HyCOP": Opponent(ungated(model), model.dictionary, label),
+        CLASSICAL: Opponent(classical, model.dictionary, label),
+        UNSPLIT: Opponent(splitting("Lie"), problem(NAME).dictionaries[UNSPLIT], UNSPLIT),
+    }
+
+
+def program_change(a: ProgramBatch, b: ProgramBatch) -> float:
+    """The largest relative difference of the durations of two batches of programs; 1 where their steps differ."""
+    if a.ops.shape != b.ops.shape:
+        return 1.0
+    longer = np.maximum(np.maximum(a.durations, b.durations), 1e-300)
+    change = np.where(a.ops == b.ops, np.abs(a.durations - b.durations) / longer, 1.0)
+    return float(change.max())
+
+
+def feature_change(model: Model, a: Dataset, b: Dataset) -> float:
+    """The largest difference of a feature, as a share of its trained range."""
+    low, high = np.asarray(model.view.ranges.low), np.asarray(model.view.ranges.high)
+    there, here = (model.view.features(data.query) for data in (a, b))
+    return float((np.abs(there - here) / np.where(high > low, high - low, 1.0)).max())
+
+
+def _row(
+    data: Dataset, method: str, label: str, name: str, value: float, work: float = 0.0, seconds: float = 0.0
+) -> Row:
+    shape = data.setting.grid.shape
+    published = PAPER.get((shape[0], shape[1]), {}) if (method, data.split) == ("HyCOP", "id") else {}
+    return Row(
+        problem=NAME,
+        split=data.split,
+        method=method,
+        dictionary=label,
+        variant="",
+        time=float(data.times[0, 1]),
+        grid="x".join(map(str, shape)),
+        metric=name,
+        value=value,
+        std=0.0,
+        seeds=1,
+        samples=data.samples,
+        work=work,
+        seconds_per_sample=seconds,
+        truth=data.reference,
+        limit=0.0,
+        paper=published.get(name),
+    )
+
+
+def _measured(
+    name: str, opponent: Opponent, data: Dataset, refinement: int, coarse: Array | None
+) -> tuple[Array, list[Row]]:
+    """Errors (sample,) of a method on one grid, and its rows; ``coarse`` are those on the trained grid."""
+    start = perf_counter()
+    states, work = answered(opponent.method, data.query, opponent.dictionary, refinement)
+    seconds = (perf_counter() - start) / data.samples
+    errors = {each: metric(each)(states, data.truth, data.setting) for each in METRICS}
+    values = {**{each: float(error.mean()) for each, error in errors.items()}, SECONDS: seconds}
+    if coarse is not None:
+        values[FALL] = float(coarse[: data.samples].mean()) / values["rel_l2"]
+    built = partial(_row, data, name, opponent.label, work=float(work.mean()), seconds=seconds)
+    return errors["rel_l2"], [built(each, value) for each, value in values.items()]
+
+
+def _truth_rows(datasets: Mapping[Shape, Dataset]) -> list[Row]:
+    """Of every grid that is there doubled, too: the truth against that on the doubled grid."""
+    rows: list[Row] = []
+    for shape, data in datasets.items():
+        finer = datasets.get((2 * shape[0], 2 * shape[1]))
+        if finer is not None:
+            both = data.take(slice(0, min(data.samples, finer.samples)))
+            moved = rel_l2(both.truth, restrict(finer.truth[: both.samples], shape), both.setting)
+            rows.append(_row(both, TRUTH, "", "rel_l2", float(moved.mean())))
+    return rows
+
+
+def _part(split: str) -> Part:
+    def rows(bench: Bench, seed: int) -> list[Row]:
+        model = bench.learned(NAME, seed).model.model
+        datasets = {
+            shape: bench.data(NAME, split, seed, max(1, bench.samples // share), shape=shape, estimated=0)
+            for shape, share in GRIDS.items()
+        }
+        trained, *others = datasets.values()
+        found: list[Row] = []
+        for name, opponent in _opponents(model).items():
+            # compilation and caches are not part of a method's seconds
+            answered(opponent.method, trained.query.take(slice(0, 1)), opponent.dictionary, model.refinement)
+            coarse, own = _measured(name, opponent, trained, model.refinement, None)
+            found += own
+            for data in others:
+                found += _measured(name, opponent, data, model.refinement, coarse)[1]
+        policy, label = ungated(model).model, problem(model.problem).name_of(model.dictionary)
+        for data in others:
+            same = trained.take(slice(0, data.samples))
+            change = program_change(policy.programs(same.query), policy.programs(data.query))
+            found.append(_row(data, "HyCOP", label, PROGRAM, change))
+            found.append(_row(data, "HyCOP", label, FEATURES, feature_change(model, same, data)))
+        return found + _truth_rows(datasets)
+
+    return split, rows
+
+
+PARTS = tuple(_part(split) for split in SPLITS)
+
+
+def build(bench: Bench) -> list[Row]:
+    return assembled(bench, "resolution", PARTS)
+
+
+def _line(rows: Sequence[Row], value: Callable[[Row], float | None]) -> tuple[list[float], list[float]]:
+    """Cells along an axis (of a square with as many cells), and a value there."""
+    points = sorted((sqrt(prod(map(int, row.grid.split("x")))), value(row)) for row in rows if value(row) is not None)
+    return [x for x, _ in points], [float(y) for _, y in points if y is not None]
+
+
+def figures(bench: Bench, rows: Sequence[Row]) -> Mapping[str, Figure]:
+    """Error against cells, and the source paper's two points."""
+    panels = []
+    for split in SPLITS:
+        errors = [row for row in rows if row.metric == "rel_l2" and row.split == split]
+        shown = {"HyCOP": "HyCOP", UNSPLIT: UNSPLIT, TRUTH: "truth, its grid doubled"}
+        lines = {
+            label: _line([row for row in errors if row.method == name], lambda row: row.value)
+            for name, label in shown.items()
+        }
+        published = _line(errors, lambda row: row.paper)
+        lines |= {"HyCOP in the source paper": published} if published[0] else {}
+        panels.append(Panel(split, "cells along an axis", "relative L2 error", lines, log=True))
+    return {"resolution": lines_figure([panels], "swe2d: a policy trained on 32² cells, asked on other grids")}
+
+
+TABLE = Table("resolution", "a policy trained on 32² cells asked on other grids (swe2d)", 32, build, figures)
