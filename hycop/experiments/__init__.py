@@ -8,12 +8,14 @@ from hycop.errors import UnknownNameError
 from hycop.experiments import (
     coverage,
     dam_break,
+    es,
     features,
     fixed_time,
     ks,
     learner,
     ns,
     one_dimensional,
+    robustness,
     schemes,
     trajectory,
 )
@@ -33,6 +35,8 @@ TABLES: Mapping[str, Table] = {
         ns.TABLE,
         ks.TABLE,
         dam_break.TABLE,
+        robustness.TABLE,
+        es.TABLE,
         coverage.TABLE,
     )
 }
