@@ -15,6 +15,9 @@ from hycop.program import Program
 
 COLOURS = ("#3b6fb6", "#e08a1e", "#4f9d55", "#b5468b", "#7a6f5d", "#5b4fa3")
 
+SMALLEST_SHOWN = 1e-8
+"""Errors of queries that are answered to rounding would squeeze all others together."""
+
 
 class Solution(NamedTuple):
     """One channel of one query: the initial state, the truth, and predictions by name."""
@@ -242,8 +245,8 @@ def scatter_figure(regime: Array, errors: Mapping[str, Array], label: str, title
     figure = Figure(figsize=(7, 4.5), layout="constrained")
     axes = figure.subplots()
     for index, (name, values) in enumerate(errors.items()):
-        axes.scatter(regime, values, s=12, color=COLOURS[index], label=name)
-    axes.set(xscale="log", yscale="log", xlabel=label, ylabel="relative L2 error")
+        axes.scatter(regime, np.maximum(values, SMALLEST_SHOWN), s=12, color=COLOURS[index], label=name)
+    axes.set(xscale="log", yscale="log", xlabel=label, ylabel=f"relative L2 error, or {SMALLEST_SHOWN:g} if less")
     axes.set_title(title, fontsize=10)
     axes.grid(True, which="both", alpha=0.2)
     axes.legend(fontsize=8)
