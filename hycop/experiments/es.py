@@ -5,10 +5,10 @@ members: M = 500 are 250 antithetic pairs. Beside each: the best classical schem
 dictionary.
 
 - ``swe2d``, as in the paper, whose numbers stand beside ours in distribution (it does not say of which split they are).
-  On 32² with WENO5 fifteen such runs would take half a day, so policies learn on 16² with second-order fluxes, from the
-  limit of the dictionary there, and from 256 queries, as many as decide which generation is kept; they are
-  judged on 32² with the same fluxes, a discretisation as coarse as the paper's errors. A policy does not depend on the
-  grid. A run then takes 36 (M = 100), 66 and 127 seconds of one core, all of them with their judging about 25 minutes.
+  Fifteen such runs on 32² with WENO5 are too slow for a laptop, so policies learn on 16² with second-order fluxes, from
+  the limit of the dictionary there, and from 256 queries, as many as decide which generation is kept; they are judged
+  on 32² with the same fluxes, a discretisation as coarse as the paper's errors. A policy does not depend on the grid.
+  A run then takes from half a minute (M = 100) to two minutes (M = 500) of one core.
 - ``adr2d``, learned and judged on 32² with the preset as it stands.
 
 With budgets per process any program solves the right equation, so no cell can be as wrong as the paper's worst. What
