@@ -16,6 +16,9 @@ from hycop.program import Program
 
 COLOURS = ("#3b6fb6", "#e08a1e", "#4f9d55", "#b5468b", "#7a6f5d", "#5b4fa3")
 
+SMALLEST_SHOWN = 1e-8
+"""Errors of queries that are answered to rounding would squeeze all others together."""
+
 
 class Solution(NamedTuple):
     """One channel of one query: the initial state, the truth, and predictions by name."""
@@ -266,4 +269,40 @@ def dam_figure(truth: Array, states: Mapping[str, Array], lengths: Sequence[floa
     axes.set(xlabel="x", title=f"slice at y = {y[middle]:.3g}")
     axes.legend(fontsize=8)
     figure.suptitle(title, fontsize=11)
+    return figure
+
+
+def scatter_figure(regime: Array, errors: Mapping[str, Array], label: str, title: str) -> Figure:
+    """The error of every query against a number that says how strong something is in it, for several methods."""
+    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    axes = figure.subplots()
+    for index, (name, values) in enumerate(errors.items()):
+        axes.scatter(regime, np.maximum(values, SMALLEST_SHOWN), s=12, color=COLOURS[index], label=name)
+    axes.set(xscale="log", yscale="log", xlabel=label, ylabel=f"relative L2 error, or {SMALLEST_SHOWN:g} if less")
+    axes.set_title(title, fontsize=10)
+    axes.grid(True, which="both", alpha=0.2)
+    axes.legend(fontsize=8)
+    return figure
+
+
+def heat_figure(
+    maps: Mapping[str, Array], rows: tuple[str, Sequence[str]], columns: tuple[str, Sequence[str]]
+) -> Figure:
+    """Errors over two settings, each given by its name and its values: a panel a map, all on one logarithmic scale of
+    colours, with the numbers in the cells."""
+    figure = Figure(figsize=(4.6 * len(maps), 3.4), layout="constrained")
+    panels = figure.subplots(1, len(maps), squeeze=False)[0]
+    every = np.log10(np.stack(list(maps.values())))
+    low, high = float(every.min()), float(every.max())
+    for axes, (title, values), colours in zip(panels, maps.items(), every, strict=True):
+        image = axes.imshow(colours, vmin=low, vmax=high, cmap="viridis", aspect="auto")
+        for (row, column), value in np.ndenumerate(values):
+            shade = "black" if colours[row, column] > 0.5 * (low + high) else "white"
+            axes.text(column, row, f"{value:.2g}", ha="center", va="center", fontsize=8, color=shade)
+        axes.set_xticks(range(len(columns[1])), columns[1])
+        axes.set_yticks(range(len(rows[1])), rows[1])
+        axes.set_xlabel(columns[0])
+        axes.set_ylabel(rows[0])
+        axes.set_title(title, fontsize=9)
+    figure.colorbar(image, ax=panels, label="log₁₀ of the relative L2 error")
     return figure

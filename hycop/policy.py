@@ -117,22 +117,23 @@ class Allotment:
         return Allotment(self.names, covers, redundant, self.budget, self.gain_features)
 
     @property
-    def _cover_logits(self) -> int:
+    def cover_logits(self) -> int:
+        """How many parameters choose among the covers; they come first."""
         return len(self.covers) if len(self.covers) > 1 else 0
 
     @property
     def size(self) -> int:
-        return self._cover_logits + len(self.redundant) + self.gain_features * len(self.names)
+        return self.cover_logits + len(self.redundant) + self.gain_features * len(self.names)
 
     def amounts(self, theta: Array, inputs: Inputs) -> Array:
         """Time per unit of query time that each primitive gets, (member, batch, name); literal budgets share one T."""
         members, n = theta.shape[0], len(self.names)
         mass = np.zeros((members, n))
-        logits = theta[:, : self._cover_logits] if self._cover_logits else np.zeros((members, 1))
+        logits = theta[:, : self.cover_logits] if self.cover_logits else np.zeros((members, 1))
         chances = softmax(logits)
         for column, cover in enumerate(self.covers):
             mass[:, list(cover)] += chances[:, column : column + 1]
-        used = self._cover_logits
+        used = self.cover_logits
         for op in self.redundant:
             mass[:, op] = expit(theta[:, used])
             used += 1
@@ -227,6 +228,16 @@ class SlotPolicy:
     def alone(self) -> SlotPolicy:
         """The first pattern without features: one program for all queries."""
         return SlotPolicy(self.patterns[:1], self.allotment, 0)
+
+    def without_redundant(self, theta: Array) -> tuple[SlotPolicy, Array]:
+        """The first pattern without redundant primitives, which have a step each, and what is left of its theta."""
+        pattern = self.patterns[0]
+        allotment = self.allotment.within(pattern.ops)
+        steps = [step for step in zip(pattern.ops, pattern.shares, strict=True) if step[0] not in allotment.redundant]
+        ops, shares = zip(*steps, strict=True)
+        first = self._pattern_size(pattern) - allotment.size + allotment.cover_logits
+        lean = SlotPolicy((Pattern(ops, shares, pattern.origin),), self.allotment, self.features)
+        return lean, np.delete(theta, slice(first, first + len(allotment.redundant)))
 
     def parts(self) -> list[slice]:
         """Where the parameters of each pattern lie in theta; the selector's follow them."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -11,6 +11,7 @@ import pytest
 
 import hycop
 from hycop.grid import Array
+from hycop.policy import SlotPolicy
 from hycop.primitives import MusclAdvection
 from hycop.query import Setting
 from hycop.surrogate import HyCOP
@@ -43,6 +44,29 @@ def test_the_opponent_of_a_dictionary_with_a_redundant_primitive_leaves_it_out()
     late = hycop.Query(data.query.u0, data.setting, 4.0 * data.query.time)
     mass = HyCOP.of(model).measure(late).states.mean(axis=(1, 2))
     np.testing.assert_allclose(mass, data.query.u0.mean(axis=(1, 2)), rtol=1e-2)
+
+
+def test_a_redundant_primitive_is_left_out_of_what_is_learned() -> None:
+    """Neither the choice of the pattern nor the error suffers from it; one step more makes room for it."""
+    held_out = PROBLEM.sample(200, "train", seed=2**32)
+    data = PROBLEM.sample(SMALL["samples"], "train", seed=0)
+    own = HyCOP(PROBLEM.dictionary).fit(data, held_out, **SMALL).model
+    extended = PROBLEM.dictionary.adding("damping", Damping())
+    model = HyCOP(extended).fit(data, held_out, **{**SMALL, "max_steps": SMALL["max_steps"] + 1}).model
+    assert isinstance(own.policy, SlotPolicy) and isinstance(model.policy, SlotPolicy)
+    assert [pattern.ops for pattern in model.policy.patterns] == [pattern.ops for pattern in own.policy.patterns]
+    assert model.gate.learned_error < 1.05 * own.gate.learned_error
+
+
+def test_a_redundant_primitive_that_helps_is_kept() -> None:
+    """Here the truth decays half as fast as the primitive would have it, so half the time is right."""
+    data = PROBLEM.sample(120, "train", seed=0)
+    decayed = data.states * np.exp(-data.times)[:, :, None, None]
+    dictionary = PROBLEM.dictionary.adding("damping", Damping())
+    model = HyCOP(dictionary).fit(replace(data, states=decayed), **SMALL)
+    asked = data.query.take(slice(0, 4))
+    time = model.model.policy.programs(model.model.theta[None], model.model.view(asked)).time_per_primitive()
+    np.testing.assert_allclose(time[:, 2], 0.5 * asked.time, rtol=0.05)
 
 
 def test_overlapping_primitives_train_save_and_load(tmp_path: Path) -> None:

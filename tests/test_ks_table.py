@@ -20,8 +20,7 @@ from hycop.splitting import splitting
 from hycop.surrogate import HyCOP
 
 TINY: dict[str, Any] = {
-    "refinement": ks.REFINEMENT,
-    "learning_refinement": 1,
+    "target": "truth",
     "tries": 1,
     "rounds": 1,
     "iterations": 1,

@@ -10,11 +10,22 @@ import pytest
 
 from hycop.data import Dataset
 from hycop.evaluation import Row, answered
-from hycop.experiments import fixed_time, fixtures, interpretation, one_dimensional, resolution, table, trajectory
+from hycop.experiments import (
+    es,
+    fixed_time,
+    fixtures,
+    interpretation,
+    one_dimensional,
+    resolution,
+    robustness,
+    table,
+    trajectory,
+)
 from hycop.experiments.coverage import TRAITS
-from hycop.experiments.judging import CLASSICAL
+from hycop.experiments.judging import CLASSICAL, ungated
 from hycop.experiments.table import Bench
 from hycop.metrics import rel_l2
+from hycop.policy import Pattern, SlotPolicy
 from hycop.problems import PROBLEMS, adr, burgers, shallow_water
 from hycop.program import Program, ProgramBatch
 from hycop.splitting import splitting
@@ -30,7 +41,7 @@ def bench(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Bench:
         monkeypatch.setattr(family, "FINEST", {1: 64, 2: 32})
     monkeypatch.setattr(burgers, "FINEST", 64)
     monkeypatch.setattr(gate, "COPIES", (1,))
-    for name in ("ad1d", "burgers1d", "swe1d", "adr2d", "swe2d"):
+    for name in ("ad1d", "burgers1d", "swe1d", "ad2d", "adr2d", "swe2d"):
         known = PROBLEMS[name]
         shape = (16,) if len(known.shape) == 1 else (8, 8)
         small = replace(known, shape=shape, settings=SMALLEST, presets={}, estimated=0)
@@ -185,3 +196,54 @@ def test_interpretation(bench: Bench) -> None:
     assert trends["budget=consistent, damkohler, reaction"] == 0.0
     assert all(-1 <= row.value <= 1 for row in rows if row.metric.endswith("trend"))
     assert len(interpretation.figures(bench, rows)) == 4
+
+
+def test_robustness(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(robustness, "PARTS", robustness.PARTS[1:])  # swe1d is as swe2d
+    rows = table("robustness").build(replace(bench, samples=8))
+    both = [row for row in rows if row.variant in (robustness.OWN, robustness.EXTENDED) and row.metric == "rel_l2"]
+    assert {(row.problem, row.split) for row in both} == {("swe2d", "id"), ("swe2d", "ood")}
+    assert {row.method for row in both} == {"HyCOP", robustness.BEFORE, "limit"}
+    paper = {(row.split, row.metric): row.paper for row in rows if row.paper is not None and row.problem == "swe2d"}
+    assert paper["id", robustness.TIME_SHARE] == 0.035 and not any(split == "ood" for split, _ in paper)
+    missing = {row.variant: row for row in rows if (row.split, row.method, row.metric) == ("id", "HyCOP", "rel_l2")}
+    without = missing[robustness.WITHOUT]
+    assert without.paper == 1.81e-1 and without.value > 5 * missing[robustness.FULL].value
+    assert without.value > 5 * missing[f"{robustness.WITHOUT}, {robustness.SWITCHED_OFF}"].value
+    quarters = [missing[f"{robustness.WITHOUT}, quarter {index} by rT"] for index in (1, 2, 3, 4)]
+    assert quarters[0].value < quarters[-1].value
+    assert np.mean([row.value for row in quarters]) == pytest.approx(without.value)
+    drawn = table("robustness").figures(replace(bench, samples=8), rows)
+    assert set(drawn) == {"robustness_missing_id", "robustness_missing_ood"}
+    kept = replace(bench, _models={})  # as another process finds it
+    learned = [robustness.trained_with_dummy(each, "swe2d", 0).model.model for each in (bench, kept)]
+    np.testing.assert_array_equal(learned[0].theta, learned[1].theta)
+    assert learned[1].dictionary[robustness.DUMMY] == robustness.DummyReaction()
+
+
+def test_shares_count_what_a_primitive_gets(bench: Bench) -> None:
+    """Of a policy whose dummy has half the query time and one of three steps."""
+    model = robustness.trained_with_dummy(bench, "swe1d", 0).model.model
+    policy = SlotPolicy((Pattern((0, 1, 2), (1.0, 1.0, 1.0)),), model.policy.allotment, 0)  # type: ignore[attr-defined]
+    halved = ungated(replace(model, policy=policy, theta=np.zeros(policy.size)))
+    query = bench.data("swe1d", "id", 0).query
+    time, work = robustness.shares(halved, query, robustness.DUMMY)
+    assert time == pytest.approx(0.5 / 2.5)
+    assert work == pytest.approx(query.u0.size / halved.measure(query).work.sum())
+
+
+def test_evolution_strategy(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(es, "POPULATIONS", (100,))
+    monkeypatch.setattr(es, "SIGMAS", (0.02,))
+    changes = {"generations": 2, "samples": 8, "max_steps": 4}
+    coarse = {**es.SETTINGS["swe2d"], **changes, "shape": (8, 8)}
+    monkeypatch.setattr(es, "SETTINGS", {"swe2d": coarse, "adr2d": changes})
+    rows = table("es").build(bench)
+    ours = {(row.problem, row.variant): row for row in rows if (row.method, row.metric) == ("HyCOP", "rel_l2")}
+    assert set(ours) == {("swe2d", "M=100,sigma=0.02"), ("adr2d", "M=100,sigma=0.02")}
+    assert {row.grid for row in ours.values()} == {"8x8"}
+    quoted = {(row.split, row.variant): row.paper for row in rows if row.paper is not None}
+    assert quoted == {("id", "M=100,sigma=0.02"): 0.035}
+    drawn = table("es").figures(bench, rows)
+    texts = [text.get_text() for text in drawn["es_swe2d"].axes[0].texts]
+    assert set(drawn) == {"es_swe2d", "es_adr2d"} and texts == ["0.035"]

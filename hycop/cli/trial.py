@@ -30,7 +30,6 @@ class Trial:
     problem: Problem
     model: HyCOP | None
     parts: Dictionary
-    label: str
     refinement: int
     metrics: Sequence[str]
     by_hand: ByHand | None
@@ -63,12 +62,10 @@ class Trial:
         by_hand = None if program is None else ByHand(program_of(program))
         if by_hand is not None:
             ProgramBatch.of([by_hand.program], parts.names)
-        trained = None if model is None else model.model.config.dictionary
         return cls(
             problem,
             model,
             parts,
-            dictionary or trained or next(iter(problem.dictionaries)),
             refinement or (problem.refinement if model is None else model.model.refinement),
             metrics or ("rel_l2", SPLITTING),
             by_hand,
@@ -86,7 +83,7 @@ class Trial:
                 self.parts,
                 datasets,
                 metrics=self.metrics,
-                label=self.label,
+                label=self.problem.name_of(self.parts),
                 refinement=self.refinement,
                 border=self.problem.border,
                 cover=None if self.model is None else self.model.model.gate.cover,

@@ -8,6 +8,7 @@ from hycop.errors import UnknownNameError
 from hycop.experiments import (
     coverage,
     dam_break,
+    es,
     features,
     fixed_time,
     interpretation,
@@ -16,6 +17,7 @@ from hycop.experiments import (
     ns,
     one_dimensional,
     resolution,
+    robustness,
     schemes,
     trajectory,
 )
@@ -37,6 +39,8 @@ TABLES: Mapping[str, Table] = {
         dam_break.TABLE,
         resolution.TABLE,
         interpretation.TABLE,
+        robustness.TABLE,
+        es.TABLE,
         coverage.TABLE,
     )
 }

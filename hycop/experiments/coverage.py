@@ -90,6 +90,7 @@ def _facts(problem: Problem) -> Iterator[Row]:
             variant=text,
             time="",
             grid="x".join(map(str, problem.shape)),
+            boundary=problem.grid().boundary_name,
             metric=metric,
             value=value,
             std=0.0,

@@ -37,6 +37,7 @@ from hycop.features import FEATURES
 from hycop.grid import Array
 from hycop.model import Model
 from hycop.plots import Figure, Panel, lines_figure
+from hycop.problems import problem
 from hycop.query import Query
 
 SPLITS = ("id", "ood")

@@ -6,8 +6,10 @@
 - ``attractor``: SE and KL over all times after the first tenth of T = 240, in segments of 2.4 units of time, each with
   a program of at most 18 steps for the state at its start. The policy of ``direct`` would not do: it has learned from
   smooth initial states to take long steps first and short ones once waves have grown, which is wrong on the attractor.
-  So another is trained on segments of other trajectories. Programs run on 256 cells: on 128 the widest domains lack
-  the modes that damp, and every method, refined or not, ends at amplitudes that are several times too large.
+  So another is trained on segments of other trajectories.
+
+Programs run on 256 cells: on 128 the widest domains lack the modes that damp, and on the attractor every method ends at
+amplitudes that are several times too large.
 
 Two solutions of a chaotic equation part whatever one does, so the truth is also compared with itself, started a
 hundredth beside: no method can be expected to be closer than that once its own errors have grown.
@@ -59,15 +61,9 @@ LONG_SAMPLES = 48
 LESSONS, EVERY = 9, 4
 """Trajectories to learn from, and to judge by at the gate: every fourth segment of each."""
 
-REFINEMENT = 2
-"""Of the grid on which the attractor's programs run."""
-
 LEARNING: Mapping[str, Any] = {
     "tries": 1,  # steps are so short in a segment that the first pattern serves as well as others
     "rounds": 1,
-    "refinement": REFINEMENT,
-    "learning_refinement": 1,  # where splitting is learned as well, and faster, but not from the truth of a finer grid
-    "target": "limit",
 }
 
 LIMIT_COPIES = 4
@@ -103,7 +99,7 @@ def rolled(method: Method, start: Query) -> Rolled:
     u, states, work, longest = start.u0, [], 0.0, 0.0
     for _ in TIMES:
         query = Query(u, start.setting, start.time)
-        u, cost = answered(method, query, dictionary, REFINEMENT)
+        u, cost = answered(method, query, dictionary, problem(NAME).refinement)
         states.append(u)
         work += float(cost.mean())
         longest = max(longest, float(method.programs(query, dictionary).durations.max()))
@@ -162,7 +158,14 @@ def _direct(bench: Bench, seed: int) -> list[Row]:
     rows: list[Row] = []
     for split in SPLITS:
         data = bench.data(NAME, split, seed)
-        found = evaluate(methods, learned.model.dictionary, [data], metrics=metrics, label=DICTIONARY)
+        found = evaluate(
+            methods,
+            learned.model.dictionary,
+            [data],
+            metrics=metrics,
+            label=DICTIONARY,
+            refinement=problem(NAME).refinement,
+        )
         query = data.query
         again = perturbed_truth(query.u0, query.setting, query.time[:, None], seed, PERTURBATION["direct"])[:, 0]
         for name in metrics[:-1]:

@@ -77,7 +77,10 @@ class Opponent:
 
 
 def _opponents(model: Model) -> dict[str, Opponent]:
-    classical, label = HyCOP.of(replace(model, gate=replace(model.gate, kept=False))), problem(model.problem).name_of(model.dictionary)
+    classical, label = (
+        HyCOP.of(replace(model, gate=replace(model.gate, kept=False))),
+        problem(model.problem).name_of(model.dictionary),
+    )
     return {
         "HyCOP": Opponent(ungated(model), model.dictionary, label),
         CLASSICAL: Opponent(classical, model.dictionary, label),

@@ -11,9 +11,11 @@ from time import perf_counter
 from typing import Any, Protocol
 
 from hycop.data import Dataset, load, save
+from hycop.dictionary import Dictionary
 from hycop.evaluation import Row
 from hycop.files import output_folder, write_json
 from hycop.plots import Figure
+from hycop.primitive import Primitive
 from hycop.problems import problem
 from hycop.surrogate import HyCOP
 from hycop.training import TrainingConfig, configured
@@ -61,13 +63,22 @@ class Bench:
                     save(self._datasets[key], file)
         return self._datasets[key]
 
-    def learned(self, name: str, seed: int, preset: str | None = None, **settings: Any) -> Learned:
-        """A model of a problem, trained with the preset and the settings given."""
+    def learned(
+        self,
+        name: str,
+        seed: int,
+        preset: str | None = None,
+        adding: Mapping[str, Primitive] | None = None,
+        **settings: Any,
+    ) -> Learned:
+        """A model of a problem, trained with the preset and the settings given, and with more primitives than the
+        problem's own dictionary has, if some are to be added."""
         config = configured(preset or self.preset, {**problem(name).suited(preset or self.preset), **settings})
-        key = _key(name, "model", seed, config.model_dump())
+        more = dict(adding or {})
+        key = _key(name, "model", seed, config.model_dump(), *([repr(more)] if more else []))
         if key not in self._models:
             folder = None if self.folder is None else self.folder / key
-            self._models[key] = self._trained(name, seed, preset or self.preset, settings, config, folder)
+            self._models[key] = self._trained(name, seed, preset or self.preset, more, settings, config, folder)
         return self._models[key]
 
     def _trained(
@@ -75,18 +86,20 @@ class Bench:
         name: str,
         seed: int,
         preset: str,
+        adding: Mapping[str, Primitive],
         settings: Mapping[str, Any],
         config: TrainingConfig,
         folder: Path | None,
     ) -> Learned:
         if folder is not None and (folder / "table.json").exists():
             known = json.loads((folder / "table.json").read_text(encoding="utf-8"))
-            return Learned(HyCOP.load(folder), known["seconds"], known["history"])
+            return Learned(HyCOP.load(folder, adding), known["seconds"], known["history"])
         train = self.data(name, _split(config), seed, config.samples, shape=config.shape)
         held_out = self.held_out(name, seed, config)
         history: list[float] = []  # of this process; the run folder has also what came before an interruption
         start = perf_counter()
-        model = HyCOP(problem(name).named_dictionary(config.dictionary)).fit(
+        own = problem(name).named_dictionary(config.dictionary)
+        model = HyCOP(Dictionary({**own, **adding})).fit(
             train,
             held_out,
             preset=preset,

@@ -179,10 +179,13 @@ class Recipe:
         return policy, np.zeros(policy.size)
 
     def _score(self, pattern: Pattern, count: int) -> tuple[float, int, str, Pattern]:
-        """Loss of a pattern as it stands, on the first queries; the rest decides between equal losses."""
-        policy, theta = self._as_it_stands(pattern)
+        """Loss of a pattern as it stands, on the first queries; the rest decides between equal losses.
+
+        Redundant primitives get no time here: what their half of it does wrong would hide which pattern is best.
+        """
+        policy = SlotPolicy((pattern,), replace(self.allotment, redundant=()), self.features)
         objective = self.objective.of(policy).take(slice(0, count))
-        states, work = objective.outcomes(theta[None])
+        states, work = objective.outcomes(np.zeros((1, policy.size)))
         errors = infinite_if_lost(objective.errors(states[0]))
         loss = float(errors.mean() + self.config.work_weight * work.mean() / objective.unit_work)
         return float(infinite_if_lost(loss)), len(pattern.ops), pattern.origin, pattern
@@ -215,17 +218,25 @@ class Recipe:
         self.meter.plan(config.tries + config.patterns * config.rounds + 2, *self._classical())
         for pattern in self._ranked()[: config.tries]:
             policy, start = self._as_it_stands(pattern)
-            theta = self._polished(policy, start, 1, f"try {pattern.origin}")
-            tried.append((self._loss(policy, theta), pattern, theta))
+            policy, theta = self._lean(policy, self._polished(policy, start, 1, f"try {pattern.origin}"))
+            tried.append((self._loss(policy, theta), policy, theta))
         tried.sort(key=lambda entry: entry[0])
         # a pattern far behind the best is not chosen for enough queries to be worth polishing
         tried = [entry for entry in tried[: config.patterns] if entry[0] <= RIVAL * tried[0][0]]
         polished: list[tuple[SlotPolicy, Array]] = []
-        for _, pattern, theta in tried:
-            policy = SlotPolicy((pattern,), self.allotment, self.features)
-            polished.append((policy, self._polished(policy, theta, config.rounds, f"polish {pattern.origin}")))
+        for _, policy, theta in tried:
+            label = f"polish {policy.patterns[0].origin}"
+            polished.append((policy, self._polished(policy, theta, config.rounds, label)))
         polished.sort(key=lambda entry: self._loss(*entry))
         return self._joined(polished)
+
+    def _lean(self, policy: SlotPolicy, theta: Array) -> tuple[SlotPolicy, Array]:
+        """Without its redundant primitives, unless these have made themselves useful: a mass between 0 and 1 may come
+        as close to 0 as it likes and still cost a step."""
+        if not self.allotment.redundant:
+            return policy, theta
+        lean, rest = policy.without_redundant(theta)
+        return (lean, rest) if self._loss(lean, rest) <= self._loss(policy, theta) else (policy, theta)
 
     def _loss(self, policy: Policy, theta: Array) -> float:
         """Mean on the training queries, infinite also for more work than is allowed."""
