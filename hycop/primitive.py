@@ -61,6 +61,11 @@ def conserved_channels(primitive: Primitive, setting: Setting) -> tuple[int, ...
     return tuple(i for i, channel in enumerate(setting.channels) if kept == ALL_CHANNELS or channel.name in kept)
 
 
+def bears_vacuum(primitive: Primitive) -> bool:
+    """Whether there may be nothing somewhere: no depth, no density. A part of an equation is ill-posed there."""
+    return bool(getattr(primitive, "vacuum", False))
+
+
 def checked_boundaries(name: str, primitive: Primitive, grid: Grid, others: Sequence[str] = ()) -> None:
     """Refuses a grid with a boundary that the primitive does not know; ``others`` are names of primitives that do."""
     known = boundaries_of(primitive)

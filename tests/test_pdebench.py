@@ -353,4 +353,4 @@ def test_a_bad_file_of_our_own_is_named_with_channel_and_sample(tmp_path: Path) 
     save(Dataset("swe1d", "id", states, np.tile([0.0, 0.1], (3, 1)), setting), path)
     with pytest.raises(InvalidInputError) as caught:
         Reading().load(path, "swe1d")
-    assert str(caught.value) == f"{path}: h of sample 1, time index 1, is -0.5 somewhere: it must be above zero"
+    assert str(caught.value) == f"{path}: h of sample 1, time index 1, is -0.5 somewhere: it must not be negative"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
@@ -124,24 +124,24 @@ class Reading:
     params: tuple[str, ...] = ()
     boundary: str | None = None
 
-    def load(self, path: Path, problem: str | None, *, later: bool = True) -> Dataset:
+    def load(self, path: Path, problem: str | None, *, later: bool = True, kin: Collection[str] = ()) -> Dataset:
         """The data of a file, if they are such as the problem, where it is known, needs; with times ``later`` than that
-        of the initial states, unless those are all that is wanted."""
-        data, known = self._read(path, problem), PROBLEMS.get(problem or "")
+        of the initial states, unless those are all that is wanted. Data of the problem's ``kin`` are as good."""
+        data, known = self._read(path, problem, kin), PROBLEMS.get(problem or "")
         with naming(path):
             data = data if known is None else known.checked(data)
             if later:
                 data.check_later()
         return data
 
-    def _read(self, path: Path, problem: str | None) -> Dataset:
+    def _read(self, path: Path, problem: str | None, kin: Collection[str]) -> Dataset:
         if self.samples is not None and self.samples < 1:
             raise InvalidInputError(f"--samples is {self.samples}: at least 1 is needed")
         if path.suffix not in PDEBENCH:
             for name, given in (("--frames", self.frames), ("--param", self.params)):
                 if given:
                     raise InvalidInputError(f"{name} is for PDEBench files ({', '.join(PDEBENCH)}), not for {path}")
-            data = load(path, problem=problem)
+            data = load(path, problem, kin)
             return data if self.samples is None else data.take(slice(0, self.samples))
         named = pairs_of(list(self.params), "--param", "nu=0.1")
         for name, value in named.items():

@@ -41,7 +41,7 @@ from hycop.executors import executor as find_executor
 from hycop.files import checked_output, naming, replacing
 from hycop.grid import Array, Grid
 from hycop.plots import Point, error_figure
-from hycop.problems import PROBLEMS, problem
+from hycop.problems import PROBLEMS, kin_of, problem
 from hycop.surrogate import HyCOP, UntrustedWarning
 from hycop.training import Gate, Progress, Report, configured
 from hycop.training.checkpoint import HISTORY
@@ -225,7 +225,8 @@ def predict(
     model = HyCOP.load(folder)
     asked = times_of(times)
     reading = Reading(samples, frames, None, tuple(param or ()), boundary)
-    data = reading.load(source, model.model.problem, later=asked is None).arranged(model.model.channels)
+    of, kin = model.model.problem, kin_of(model.model.problem)
+    data = reading.load(source, of, later=asked is None, kin=kin).arranged(model.model.channels)
     if asked is None:
         asked = _common_times(data, source)
     grid = data.setting.grid.with_boundary(boundary_of(boundary) or data.setting.grid.boundary)

@@ -49,7 +49,7 @@ from hycop.experiments import TABLES, table
 from hycop.experiments.demo import demo
 from hycop.experiments.table import Bench
 from hycop.files import checked_output, naming, output_folder, replacing
-from hycop.problems import Problem, problem
+from hycop.problems import Problem, kin_of, problem
 from hycop.surrogate import HyCOP
 from hycop.training import configured
 
@@ -183,7 +183,8 @@ def evaluate_command(
     if data_file is not None:
         ours = {} if data_file.suffix in PDEBENCH else {"shape": shape, "boundary": boundary}
         refuse_options(DRAWN, split=split, seed=seed, seeds=seeds, times=times, **ours)
-        given = Reading(samples, frames, shape, tuple(param or ()), boundary).load(data_file, chosen.name)
+        kin = () if model is None else kin_of(chosen.name)
+        given = Reading(samples, frames, shape, tuple(param or ()), boundary).load(data_file, chosen.name, kin=kin)
         judges = [[given]]
         with naming(data_file):
             check_boundaries(chosen, trial.parts, given.setting.grid, run=run)

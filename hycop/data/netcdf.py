@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import os
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,8 +60,9 @@ def save(dataset: Dataset, path: str | os.PathLike[str]) -> None:
         write(_to_xarray(dataset), temporary)
 
 
-def load(path: str | os.PathLike[str], problem: str | None = None) -> Dataset:
-    """Read a dataset from an ``.nc`` or ``.npz`` file; with ``problem``, refuse the data of another one.
+def load(path: str | os.PathLike[str], problem: str | None = None, kin: Collection[str] = ()) -> Dataset:
+    """Read a dataset from an ``.nc`` or ``.npz`` file; with ``problem``, refuse the data of another one, unless it is
+    among the ``kin``.
 
     A file that does not name its problem is taken to be of the one asked for.
     """
@@ -77,7 +78,7 @@ def load(path: str | os.PathLike[str], problem: str | None = None) -> Dataset:
         with _readable(path):
             file = opened(path)
         with file:
-            return _from_xarray(file, path, problem)
+            return _from_xarray(file, path, problem, kin)
     except DatasetError:
         raise
     except HyCOPError as error:
@@ -211,12 +212,12 @@ def _implied_dims(name: str, rank: int) -> tuple[str, ...]:
     return ("sample", "time", *space)[:rank]
 
 
-def _from_xarray(file: xr.Dataset, path: Path, problem: str | None) -> Dataset:
+def _from_xarray(file: xr.Dataset, path: Path, problem: str | None, kin: Collection[str]) -> Dataset:
     schema = _integer(file.attrs, "schema", SCHEMA)
     if schema > SCHEMA:
         raise InvalidInputError(f"attribute 'schema' is {schema}, this version reads up to {SCHEMA}; update hycop")
     named = _text(file.attrs, "problem", problem or "unknown")
-    if problem is not None and named != problem:
+    if problem is not None and named != problem and named not in kin:
         raise InvalidInputError(f"attribute 'problem' is '{named}', but '{problem}' is asked for; give its own data")
     channels, parameters = _sorted_variables(file)
     states, times = _read_states(file, path, list(channels))

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
-from hycop.errors import InvalidInputError, UnknownNameError
+from hycop.errors import IncompatibleError, InvalidInputError, UnknownNameError
 from hycop.grid import BOUNDARIES, Array
 from hycop.kernels import shallow_water as kernel
 from hycop.kernels.reconstruction import STAGES
@@ -44,8 +44,19 @@ def _gravity(setting: Setting) -> Array:
     return g
 
 
+def _check_wet(u: Array, system: int) -> None:
+    """Where there is no water, m⊗m/h is none of the two processes alone; only both together have a solution."""
+    dry = np.flatnonzero((u[:, 0] <= 0).reshape(u.shape[0], -1).any(axis=1))
+    if dry.size and system != kernel.BOTH:
+        raise IncompatibleError(
+            f"sample {dry[0]} has a dry bed (h = 0): gravity waves and momentum cannot be told apart there; take a "
+            "primitive that advances both, as ShallowWater in the dictionary 'unsplit'"
+        )
+
+
 def _flow(u: Array, duration: Array, setting: Setting, cfl: float, reconstruction: str, system: int) -> Array:
     _checked_channels(setting)
+    _check_wet(u, system)
     tau, g, grid = checked_duration(duration, setting), _gravity(setting), setting.grid
     signs = [[-1.0 if channel.normal == axis else 1.0 for axis in range(grid.axes)] for channel in setting.channels]
     return kernel.flow(u, tau, grid.boundary, np.array(signs), grid.spacing, g, cfl, reconstruction, system)
@@ -142,6 +153,7 @@ class ShallowWater:
     advances: ClassVar[frozenset[str]] = frozenset({"gravity", "momentum"})
     order: ClassVar[float] = 2
     conserves: ClassVar[frozenset[str]] = frozenset({"h"})
+    vacuum: ClassVar[bool] = True
     boundaries: ClassVar[frozenset[str]] = BOUNDARIES
     reversible: ClassVar[bool] = False
 

@@ -8,7 +8,7 @@ from hycop.errors import UnknownNameError
 from hycop.problems import adr, burgers, compressible, dam_break, kuramoto_sivashinsky, shallow_water
 from hycop.problems.definition import Problem, Split
 
-__all__ = ["PROBLEMS", "Problem", "Split", "problem"]
+__all__ = ["PROBLEMS", "Problem", "Split", "kin_of", "problem"]
 
 FAMILIES = (adr, burgers, shallow_water, dam_break, kuramoto_sivashinsky, compressible)
 
@@ -24,3 +24,21 @@ def problem(name: str) -> Problem:
     if name not in PROBLEMS:
         raise UnknownNameError("problem", name, PROBLEMS)
     return PROBLEMS[name]
+
+
+def kin_of(name: str) -> frozenset[str]:
+    """Problems with the same equation, asked elsewhere: a model of one can answer queries of the others.
+
+    >>> sorted(kin_of("swe2d"))
+    ['dambreak2d', 'swe2d']
+    """
+    known = PROBLEMS.get(name)
+    return frozenset() if known is None else frozenset(key for key, one in PROBLEMS.items() if _alike(one, known))
+
+
+def _alike(one: Problem, other: Problem) -> bool:
+    return (one.processes, one.channels, set(one.parameters)) == (
+        other.processes,
+        other.channels,
+        set(other.parameters),
+    )

@@ -11,7 +11,7 @@ from hycop.data import Dataset
 from hycop.dictionary import Dictionary
 from hycop.errors import InvalidInputError, UnknownNameError
 from hycop.grid import AXES, Array, Grid
-from hycop.primitive import boundaries_of
+from hycop.primitive import bears_vacuum, boundaries_of
 from hycop.problems.draw import Draw, Intervals
 from hycop.query import Channel, Query, Setting
 from hycop.references import Reference, error_estimate
@@ -126,12 +126,20 @@ class Problem:
         ]
 
     @property
+    def bears_vacuum(self) -> bool:
+        """Whether a dictionary can go where there is nothing, as on a dry bed."""
+        return any(all(map(bears_vacuum, parts.values())) for parts in self.dictionaries.values())
+
+    @property
     def parameters(self) -> tuple[str, ...]:
         return tuple(next(iter(self.splits.values())).params)
 
     def checked(self, data: Dataset) -> Dataset:
         """Somebody's data, if they have the coefficients and channels of this problem, and coefficients, depths,
-        densities and pressures for which it is well-posed; channels in its order."""
+        densities and pressures for which it is well-posed; channels in its order.
+
+        Nothing may be negative. Where a dictionary bears a vacuum there may be one; others refuse it when they run.
+        """
         known, given = set(self.parameters), set(data.setting.params)
         for name in sorted(given - known):
             raise UnknownNameError("parameter", name, known, f"(of problem {self.name})")
@@ -142,9 +150,9 @@ class Problem:
         arranged = data.arranged(self.channels)
         for frame in range(arranged.times.shape[1]):
             states = arranged.states[:, frame]
-            _check_positive(states, arranged.setting, frame)
+            _check_positive(states, arranged.setting, frame, self.bears_vacuum)
             if self.border is not None:
-                _check_positive(*self.border(states, arranged.setting), frame)
+                _check_positive(*self.border(states, arranged.setting), frame, self.bears_vacuum)
         return arranged
 
     def split(self, name: str) -> Split:
@@ -292,13 +300,13 @@ def _check_coefficient(name: str, values: Array) -> None:
         raise InvalidInputError(f"parameter '{name}' is {values[bad[0]]:g} for sample {bad[0]}: it must {need}")
 
 
-def _check_positive(states: Array, setting: Setting, frame: int) -> None:
+def _check_positive(states: Array, setting: Setting, frame: int, vacuum: bool) -> None:
     for position, channel in enumerate(setting.channels):
         if channel.name in POSITIVE:
             lowest = states[:, position].reshape(setting.batch, -1).min(axis=1)
-            bad = np.flatnonzero(~(lowest > 0))
+            bad = np.flatnonzero(~(lowest >= 0 if vacuum else lowest > 0))
             if bad.size:
                 raise InvalidInputError(
                     f"{channel.name} of sample {bad[0]}, time index {frame}, is {lowest[bad[0]]:g} somewhere: "
-                    "it must be above zero"
+                    f"it must {'not be negative' if vacuum else 'be above zero'}"
                 )
