@@ -17,7 +17,7 @@ import numba
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import engine, memory, muscl, population, spectral
+from benchmarks import engine, memory, muscl, population, spectral, training
 from benchmarks.measure import Ratio
 
 TOPICS: dict[str, Callable[[], list[Ratio]]] = {
@@ -26,7 +26,11 @@ TOPICS: dict[str, Callable[[], list[Ratio]]] = {
     "engine": engine.measure,
     "memory": memory.measure,
     "population": population.measure,
+    "training": training.measure,
 }
+
+LONG = ("training",)
+"""Topics that take a quarter of an hour, and run if named only."""
 
 
 def machine() -> dict[str, object]:
@@ -61,14 +65,16 @@ def table_of(ratios: Sequence[Ratio]) -> Table:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("topics", nargs="*", metavar="TOPIC", help=f"which to run: {', '.join(TOPICS)}; all by default")
+    which = f"which to run: {', '.join(TOPICS)}; by default all but {', '.join(LONG)}"
+    parser.add_argument("topics", nargs="*", metavar="TOPIC", help=which)
     parser.add_argument("--json", type=Path, help="also write the results to this file")
     options = parser.parse_args(arguments)
     unknown = [topic for topic in options.topics if topic not in TOPICS]
     if unknown:
         parser.error(f"unknown topic '{unknown[0]}': known are {', '.join(TOPICS)}")
+    chosen = options.topics or [topic for topic in TOPICS if topic not in LONG]
     facts = machine()
-    ratios = [ratio for topic in options.topics or TOPICS for ratio in TOPICS[topic]()]
+    ratios = [ratio for topic in chosen for ratio in TOPICS[topic]()]
     console = Console()
     console.print(table_of(ratios))
     console.print(f"{facts['cpu']}, {facts['threads']} threads, load {facts['load']:.1f} at the start", highlight=False)

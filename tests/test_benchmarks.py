@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import engine, memory, muscl, population, spectral
+from benchmarks import engine, memory, muscl, population, spectral, training
 from benchmarks.measure import Ratio, median_ratio
 
 TINY = {
@@ -19,6 +19,7 @@ TINY = {
     "engine": partial(engine.measure, batch=8, cells=8, rounds=2),
     "memory": partial(memory.measure, batch=8, cells=8),
     "population": partial(population.measure, members=4, batch=2, cells=8, rounds=2),
+    "training": partial(training.measure, ["ad1d"], ["--set", "samples=8", "--set", "tries=1"]),
 }
 
 
@@ -31,14 +32,14 @@ def test_they_run_and_write_their_results(
 ) -> None:
     monkeypatch.setattr(command, "TOPICS", TINY)
     file = tmp_path / "bench.json"
-    command.main(["--json", str(file)])
+    command.main([*TINY, "--json", str(file)])
     printed = capsys.readouterr().out
     assert "ratio" in printed
     written = json.loads(file.read_text())
     without = set() if find_spec("torch") else {"population"}
     assert {row["topic"] for row in written["rows"]} == set(TINY) - without
     assert all(row["value"] > 0 for row in written["rows"])
-    assert written["meta"]["command"].startswith("python -m benchmarks --json")
+    assert written["meta"]["command"].startswith("python -m benchmarks spectral muscl")
     assert written["meta"]["packages"]["numpy"]
 
 
