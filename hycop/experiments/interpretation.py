@@ -131,27 +131,21 @@ def _part(subject: Subject) -> Part:
         model = ungated(
             bench.learned(subject.problem, seed, budget=subject.budget, **subject.settings).model.model
         ).model
-        asked = [bench.data(subject.problem, split, seed).query for split in SPLITS]
+        datasets = [bench.data(subject.problem, split, seed) for split in SPLITS]
+        asked = [data.query for data in datasets]
         each = [quantities(model, query) for query in asked]
         found = {name: np.concatenate([part[name] for part in each]) for name in subject.quantities}
         return [
-            Row(
-                problem=subject.problem,
-                split="+".join(SPLITS),
+            Row.of(
+                datasets[0],
                 method="HyCOP",
-                dictionary=problem(model.problem).name_of(model.dictionary),
-                variant=variant,
-                time=float(asked[0].time[0]),
-                grid="x".join(map(str, asked[0].grid.shape)),
                 metric=metric,
                 value=value,
-                std=0.0,
-                seeds=1,
+                split="+".join(SPLITS),
+                dictionary=problem(model.problem).name_of(model.dictionary),
+                variant=variant,
                 samples=sum(query.batch for query in asked),
-                work=0.0,
-                seconds_per_sample=0.0,
                 truth="",
-                limit=0.0,
             )
             for number in subject.numbers
             for variant, metric, value in _values(

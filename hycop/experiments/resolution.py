@@ -77,10 +77,8 @@ class Opponent:
 
 
 def _opponents(model: Model) -> dict[str, Opponent]:
-    classical, label = (
-        HyCOP.of(replace(model, gate=replace(model.gate, kept=False))),
-        problem(model.problem).name_of(model.dictionary),
-    )
+    classical = HyCOP.of(replace(model, gate=replace(model.gate, kept=False)))
+    label = problem(model.problem).name_of(model.dictionary)
     return {
         "HyCOP": Opponent(ungated(model), model.dictionary, label),
         CLASSICAL: Opponent(classical, model.dictionary, label),
@@ -109,23 +107,14 @@ def _row(
 ) -> Row:
     shape = data.setting.grid.shape
     published = PAPER.get((shape[0], shape[1]), {}) if (method, data.split) == ("HyCOP", "id") else {}
-    return Row(
-        problem=NAME,
-        split=data.split,
+    return Row.of(
+        data,
         method=method,
-        dictionary=label,
-        variant="",
-        time=float(data.times[0, 1]),
-        grid="x".join(map(str, shape)),
         metric=name,
         value=value,
-        std=0.0,
-        seeds=1,
-        samples=data.samples,
+        dictionary=label,
         work=work,
         seconds_per_sample=seconds,
-        truth=data.reference,
-        limit=0.0,
         paper=published.get(name),
     )
 
