@@ -1,7 +1,6 @@
 # Every target prepares .venv by itself. `make PYTHON=python3.12 test` chooses the interpreter.
 PYTHON ?= python3
-TABLES ?= schemes learner features 1d fixed-time trajectory ns ks coverage
-PRESET ?= quick
+TABLES ?= schemes learner features 1d fixed-time trajectory ns ks coverage dambreak resolution robustness interpretation es
 BIN    := .venv/bin
 PIP    := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 CORE   := .venv/core.stamp
@@ -30,9 +29,9 @@ test: $(DEV)  ## style, types, layers, unit tests, doctests and short validation
 bench: $(CORE)  ## measure speed, as ratios
 	$(BIN)/python -m benchmarks --json results/benchmarks.json
 
-tables: $(CORE)  ## compute the tables named in TABLES with models of PRESET, with figures, and write them to results/
+tables: $(CORE)  ## compute the tables named in TABLES, with figures, and write them to results/; hours, and resumable
 	@for name in $(TABLES); do \
-	  $(BIN)/hycop table "$$name" --preset $(PRESET) --keep .tables --json "results/$$name.json" --figures results || exit 1; done
+	  $(BIN)/hycop table "$$name" --keep .tables --json "results/$$name.json" --figures results || exit 1; done
 
 clean:  ## remove everything that can be made again
 	rm -rf .venv .tables demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -221,8 +221,10 @@ def table_command(
     name: Annotated[str | None, typer.Argument(help="Table, see --list.")] = None,
     list_all: Annotated[bool, typer.Option("--list", help="List the tables.")] = False,
     samples: Annotated[int | None, typer.Option(help="Samples per split and seed; the table's own by default.")] = None,
-    seeds: Annotated[int, typer.Option(help="Number of seeds.")] = 3,
-    preset: Annotated[str, typer.Option(help="How models are trained: quick, laptop or paper.")] = "quick",
+    seeds: Annotated[int | None, typer.Option(help="Number of seeds; the table's own by default.")] = None,
+    preset: Annotated[
+        str | None, typer.Option(help="How models are trained: quick, laptop or paper; the table's own by default.")
+    ] = None,
     figures: Annotated[Path | None, typer.Option(help="Folder for the table's figures.")] = None,
     keep: Annotated[
         Path | None, typer.Option(help="Folder for finished parts: a table that was interrupted goes on from there.")
@@ -235,16 +237,17 @@ def table_command(
     """
     if list_all or name is None:
         for entry in TABLES.values():
-            out.print(f"{entry.name:14} {entry.title}", highlight=False)
+            out.print(f"{entry.name:14} {entry.title}; {entry.seeds} seeds, preset {entry.preset}", highlight=False)
         return
     chosen = table(name)
-    configured(preset)
     _checked_counts(**{"--samples": samples, "--seeds": seeds})
+    preset = chosen.preset if preset is None else preset
+    configured(preset)
     if json_file is not None:
         checked_output(json_file)
     folder = output_folder(figures) if figures is not None else None
     with describing(name) as describe:
-        bench = Bench(chosen.samples if samples is None else samples, seeds, describe, preset, keep)
+        bench = Bench(samples or chosen.samples, seeds or chosen.seeds, describe, preset, keep)
         rows = chosen.build(bench)
         drawn = {} if folder is None else chosen.figures(bench, rows)
     print_rows(rows)

@@ -126,4 +126,4 @@ def figures(bench: Bench, rows: Sequence[Row]) -> Mapping[str, Figure]:
     return {}
 
 
-TABLE = Table("coverage", "what every problem is: processes, primitives, traits, sizes", 1, build, figures)
+TABLE = Table("coverage", "what every problem is: processes, primitives, traits, sizes", 1, build, figures, "quick", 1)

@@ -34,4 +34,4 @@ def figures(bench: Bench, rows: Sequence[Row]) -> Mapping[str, Figure]:
     return {}
 
 
-TABLE = Table("features", "dimensionless, raw and no features (adr2d)", 200, build, figures)
+TABLE = Table("features", "dimensionless, raw and no features (adr2d)", 200, build, figures, "quick")

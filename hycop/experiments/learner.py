@@ -92,4 +92,4 @@ def figures(bench: Bench, rows: Sequence[Row]) -> Mapping[str, Figure]:
     }
 
 
-TABLE = Table("learner", "what learning buys: budgets, presets, length (adr2d, ad1d)", 200, build, figures)
+TABLE = Table("learner", "what learning buys: budgets, presets, length (adr2d, ad1d)", 200, build, figures, "quick", 6)

@@ -51,4 +51,4 @@ def family(method: str) -> str:
     return base.split(" x")[0] + (f"({outer}" if outer else "")
 
 
-TABLE = Table("schemes", "classical splittings on adr2d", 200, build, figures)
+TABLE = Table("schemes", "classical splittings on adr2d", 200, build, figures, "quick")

@@ -149,10 +149,12 @@ class Build(Protocol):
 
 @dataclass(frozen=True)
 class Table:
-    """A named table; ``samples`` is how many it takes per split and seed unless told otherwise."""
+    """A named table; ``samples`` (per split and seed), ``preset`` and ``seeds`` are its own unless told otherwise."""
 
     name: str
     title: str
     samples: int
     build: Build
     figures: Callable[[Bench, Sequence[Row]], Mapping[str, Figure]]
+    preset: str = "laptop"
+    seeds: int = 3
