@@ -237,7 +237,7 @@ def table_command(
     """
     if list_all or name is None:
         for entry in TABLES.values():
-            out.print(f"{entry.name:14} {entry.title}; {entry.seeds} seeds, preset {entry.preset}", highlight=False)
+            out.print(f"{entry.name:14} {entry.title}; preset {entry.preset}, seeds {entry.seeds}", highlight=False)
         return
     chosen = table(name)
     _checked_counts(**{"--samples": samples, "--seeds": seeds})

@@ -100,6 +100,4 @@ def figures(bench: Bench, rows: Sequence[Row]) -> Mapping[str, Figure]:
     return out
 
 
-TABLE = Table(
-    "es", "population and noise of the paper's evolution strategy (swe2d, adr2d)", 50, build, figures, "paper"
-)
+TABLE = Table("es", "population and noise of the paper's ES (swe2d, adr2d)", 50, build, figures, "paper")
