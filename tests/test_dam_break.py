@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import hycop
-from hycop.errors import InvalidInputError
+from hycop.data import load, save
+from hycop.errors import DatasetError, InvalidInputError
+from hycop.experiments.dam_break import exact_dam
+from hycop.problems import kin_of
 from hycop.references.dam_break import middle_depth, straight_dam
+from tests.test_cli import hycop_command
 
 G = 9.81
 
@@ -49,6 +56,22 @@ def test_the_unsplit_primitive_breaks_a_dam_onto_a_dry_bed() -> None:
     assert state[0].min() >= 0
     assert np.linalg.norm(state[0] - exact[0]) < 2e-2 * np.linalg.norm(exact[0])
     assert state[0].sum() == pytest.approx(u0[0, 0].sum(), rel=1e-12)
+
+
+def test_a_file_with_a_dry_bed_goes_to_the_dictionary_that_bears_it(tmp_path: Path) -> None:
+    """And to a model's, though its problem has another name, since the equation is the same."""
+    save(exact_dam(0.0, "ritter", 24), tmp_path / "dry.nc")
+    asked = ("evaluate", "dambreak2d", "--data", "dry.nc", "--scheme", "Lie")
+    split = hycop_command(*asked, folder=tmp_path)
+    assert split.returncode == 2 and split.stderr.count("\n") == 1
+    assert "dry.nc: sample 0 has a dry bed" in split.stderr and "'unsplit'" in split.stderr
+    whole = hycop_command(*asked, "--dictionary", "unsplit", "--json", "e.json", folder=tmp_path)
+    assert whole.returncode == 0, whole.stderr
+    assert 0 < json.loads((tmp_path / "e.json").read_text())["rows"][0]["value"] < 0.15
+    with pytest.raises(DatasetError, match="'dambreak2d', but 'swe2d' is asked for"):
+        load(tmp_path / "dry.nc", "swe2d")
+    assert load(tmp_path / "dry.nc", "swe2d", kin_of("swe2d")).problem == "dambreak2d"
+    assert kin_of("ns2d") == {"ns2d", "ns2d-pdebench"} and kin_of("somebody's") == frozenset()
 
 
 def test_the_reference_agrees_with_stoker_before_waves_return() -> None:

@@ -45,8 +45,8 @@ def _gravity(setting: Setting) -> Array:
 
 
 def _check_wet(u: Array, system: int) -> None:
-    """Where there is no water, m⊗m/h is none of the two processes alone; only both together have a solution."""
-    dry = np.flatnonzero((u[:, 0] <= 0).reshape(u.shape[0], -1).any(axis=1))
+    """Refuses a dry bed, where only both processes together have a solution; a negative depth is lost, as elsewhere."""
+    dry = np.flatnonzero((u[:, 0] == 0).reshape(u.shape[0], -1).any(axis=1))
     if dry.size and system != kernel.BOTH:
         raise IncompatibleError(
             f"sample {dry[0]} has a dry bed (h = 0): gravity waves and momentum cannot be told apart there; take a "
