@@ -174,11 +174,31 @@ def _raise_non_finite(programs: ProgramBatch, dictionary: Dictionary, query: Que
     )
 
 
+LEAST = 0.1
+"""Of a cell's average, what its parts keep at least where they would not be positive."""
+
+
+def _not_negative(fine: Array, u: Array, factor: int) -> Array:
+    """Pulls the parts of a cell towards its average where they would be zero or less in a channel that is nowhere
+    negative in the sample, such as a depth next to a dam; all channels alike, so that velocities stay bounded."""
+    axes = u.ndim - 2
+    blocks = fine.reshape(*u.shape[:2], *(part for n in u.shape[2:] for part in (n, factor)))
+    lowest = blocks.min(axis=tuple(3 + 2 * axis for axis in range(axes)))
+    may_not = (u >= 0).all(axis=tuple(range(2, u.ndim)), keepdims=True)
+    wrong = may_not & (lowest <= 0) & (lowest < u)
+    if not wrong.any():
+        return fine
+    pull = np.where(wrong, (1 - LEAST) * u / np.where(wrong, u - lowest, 1.0), 1.0).min(axis=1, keepdims=True)
+    spread = (*u.shape[:2], *(part for n in u.shape[2:] for part in (n, 1)))
+    mean, kept = u.reshape(spread), np.broadcast_to(pull, u.shape).reshape(spread)
+    return np.where(kept < 1.0, mean + kept * (blocks - mean), blocks).reshape(fine.shape)
+
+
 def refined_query(query: Query, factor: int) -> Query:
     """The query on a grid ``factor`` times finer, its initial state reconstructed once."""
     grid, channels = query.grid, query.setting.channels
     signs = np.array([[-1.0 if channel.normal == axis else 1.0 for axis in range(grid.axes)] for channel in channels])
-    fine = prolong(query.u0, grid.boundary, factor, signs)
+    fine = _not_negative(prolong(query.u0, grid.boundary, factor, signs), query.u0, factor)
     return Query(fine, query.setting.with_grid(grid.refined(factor)), query.time)
 
 

@@ -20,6 +20,9 @@ from hycop.training import Gate, TrainingConfig, View
 MOST_REPEATS = 1024
 """How often a program is repeated at most."""
 
+MOST_FINER = 64
+"""How many times as often as its length asks for."""
+
 
 @dataclass(frozen=True, eq=False)
 class Model:

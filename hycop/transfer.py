@@ -10,7 +10,7 @@ from hycop.dictionary import Dictionary
 from hycop.errors import IncompatibleError, InvalidInputError
 from hycop.grid import Grid
 from hycop.metrics import rel_l2
-from hycop.model import MOST_REPEATS
+from hycop.model import MOST_FINER
 from hycop.primitive import Primitive, boundaries_of
 from hycop.primitives import find_primitive
 from hycop.problems import PROBLEMS
@@ -63,19 +63,21 @@ def swap(
                 f"primitive {name}: {_kind(dictionary[name])} → {_kind(best)}, which knows {after.boundary_name}"
             )
             dictionary = dictionary.swapping(name, best)
-    if finer is not None and not 1 <= finer <= MOST_REPEATS:
-        raise InvalidInputError(f"finer is {finer}: a whole number from 1 to {MOST_REPEATS} is needed")
+    if finer is not None and (type(finer) is not int or not 1 <= finer <= MOST_FINER):
+        raise InvalidInputError(f"finer is {finer!r}: a whole number from 1 to {MOST_FINER} is needed")
     if finer is not None and finer != before.finer:
-        changes.append(f"programs repeated {finer} times as often as their length asks for, before {before.finer}")
+        changes.append(
+            f"programs repeated as often as their length asks for, times {finer}; before times {before.finer}"
+        )
     if not changes:
-        raise InvalidInputError("nothing to swap: give another boundary or primitive than the model has")
+        raise InvalidInputError("nothing to swap: give another boundary, primitive or fineness than the model has")
     new = replace(before, boundary=after.boundary, dictionary=dictionary, finer=finer or before.finer)
     return Swapped(HyCOP.of(new), tuple(changes))
 
 
 def unsettled(model: HyCOP, query: Query) -> float:
-    """How much answers change if programs are repeated twice as often: mean relative L2 norm, about the error that is
-    due to composition."""
+    """How much answers change if programs are repeated twice as often: mean relative L2 norm. About the error of the
+    composition, unless that has learned to make up for other errors."""
     twice = HyCOP.of(replace(model.model, finer=2 * model.model.finer))
     return float(rel_l2(model.measure(query).states, twice.measure(query).states, query.setting).mean())
 

@@ -11,12 +11,15 @@ import pytest
 import hycop
 from hycop.data import load, save
 from hycop.errors import DatasetError, InvalidInputError
+from hycop.execution import refined_query
 from hycop.experiments.dam_break import exact_dam
+from hycop.grid import prolong, restrict
 from hycop.problems import kin_of
 from hycop.references.dam_break import middle_depth, straight_dam
 from tests.test_cli import hycop_command
 
 G = 9.81
+WENO5 = hycop.problem("dambreak2d").dictionaries["weno5"]
 
 
 @pytest.mark.parametrize("shallow", [1.0, 0.1, 0.0])
@@ -72,6 +75,19 @@ def test_a_file_with_a_dry_bed_goes_to_the_dictionary_that_bears_it(tmp_path: Pa
         load(tmp_path / "dry.nc", "swe2d")
     assert load(tmp_path / "dry.nc", "swe2d", kin_of("swe2d")).problem == "dambreak2d"
     assert kin_of("ns2d") == {"ns2d", "ns2d-pdebench"} and kin_of("somebody's") == frozenset()
+
+
+@pytest.mark.parametrize("shallow", [0.25, 0.01])
+def test_internal_refinement_does_not_drain_the_shallow_side(shallow: float) -> None:
+    data = exact_dam(shallow, "stoker", 24)
+    fine = refined_query(data.query, 2)
+    assert fine.u0[:, 0].min() > 0
+    np.testing.assert_allclose(restrict(fine.u0, (24, 24)), data.query.u0, rtol=0, atol=1e-14)
+    smooth = hycop.problem("swe2d").queries(2)
+    signs = np.array([[1.0, 1.0], [-1.0, 1.0], [1.0, -1.0]])
+    np.testing.assert_array_equal(refined_query(smooth, 2).u0, prolong(smooth.u0, smooth.grid.boundary, 2, signs))
+    states = hycop.run(hycop.splitting("Strang x8").programs(data.query, WENO5), WENO5, data.query, refinement=2)
+    assert states[0, 0].min() > 0.9 * shallow
 
 
 def test_the_reference_agrees_with_stoker_before_waves_return() -> None:

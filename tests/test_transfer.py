@@ -86,15 +86,15 @@ def test_what_no_longer_commutes_is_seen_and_made_finer(model: HyCOP) -> None:
     walled = hycop.swap(model, boundary="wall", auto=True).model
     query = PROBLEM.queries(4, boundary="wall")
     finer, changes = hycop.swap(walled, finer=8)
-    assert len(changes) == 1 and "8 times as often" in changes[0]
+    assert len(changes) == 1 and "times 8" in changes[0]
     np.testing.assert_array_equal(finer.model.repeats(query), 8 * walled.model.repeats(query))
     assert unsettled(finer, query) < 0.5 * unsettled(walled, query)
     limit = hycop.swap(walled, finer=64).model.measure(query).states
     distance = hycop.metrics.rel_l2(walled.measure(query).states, limit, query.setting).mean()
     assert 0.3 * distance < unsettled(walled, query) < 1.5 * distance
-    for wrong in (0, 2000):
+    for wrong in (0, 65, 1.5, True):
         with pytest.raises(InvalidInputError, match="finer is"):
-            hycop.swap(walled, finer=wrong)
+            hycop.swap(walled, finer=wrong)  # type: ignore[arg-type]
 
 
 def test_the_command_writes_a_new_model_or_nothing(model: HyCOP, tmp_path: Path) -> None:

@@ -231,10 +231,11 @@ def predict(
         asked = _common_times(data, source)
     grid = data.setting.grid.with_boundary(boundary_of(boundary) or data.setting.grid.boundary)
     own = ",".join(model.model.boundary)
-    if grid.boundary != model.model.boundary:
-        err.print(f"{source}: answered with its boundary, not with the model's; --boundary {own} is that")
     with naming(source):
         check_boundaries(PROBLEMS.get(model.model.problem), model.dictionary, grid, run=folder)
+    if boundary is None and grid.boundary != model.model.boundary:
+        err.print(f"{source}: answered with its boundary, not with the model's; --boundary {own} is that")
+    with naming(source):
         answer = replace(_answered(model, data, asked, grid), reference=f"HyCOP {folder}")
     save(answer, target)
     out.print(f"{target}: {counted(data.samples, 'sample')} at {counted(len(asked), 'time')}", highlight=False)

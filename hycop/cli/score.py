@@ -188,6 +188,8 @@ def evaluate_command(
         judges = [[given]]
         with naming(data_file):
             check_boundaries(chosen, trial.parts, given.setting.grid, run=run)
+        if model is not None and given.setting.grid.boundary != model.model.boundary:
+            err.print(f"{data_file}: answered with its boundary ({given.setting.grid.boundary_name}), not the model's")
     else:
         refuse_options("without --data", frames=frames, param=param)
         # a model is asked in its own box, unless told otherwise

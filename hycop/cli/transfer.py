@@ -10,12 +10,16 @@ import typer
 from hycop.cli.common import BoundaryOption, JsonOption, app, boundary_of, out, pairs_of, report_json
 from hycop.errors import NonFiniteStateError, OutputError
 from hycop.files import checked_output
+from hycop.model import MOST_FINER
 from hycop.problems import PROBLEMS
 from hycop.surrogate import HyCOP
 from hycop.transfer import swap, unsettled
 
 ASKED = 8
 """Queries on which a swapped model is compared with itself."""
+
+WORSE = 5.0
+"""Growth of that difference by a swap from which on finer programs are advised."""
 
 
 @app.command(name="swap")
@@ -47,21 +51,31 @@ def swap_command(
     given = {name: str(other) for name, other in pairs_of(primitive, "--primitive", "advection=MusclAdvection").items()}
     before = HyCOP.load(folder)
     swapped = swap(before, boundary=boundary_of(boundary), primitives=given, auto=auto, finer=finer)
+    found, remark = _compared(before, swapped.model)
     swapped.model.save(target)
     for line in swapped.changes:
         out.print(line, highlight=False)
     out.print(f"{target}: policy as it was; its held-out error was measured before the swap", highlight=False)
-    found: dict[str, float] = {}
-    known = PROBLEMS.get(before.model.problem)
-    if known is not None and known.lengths == before.model.lengths:
-        try:
-            for when, model in {"before": before, "after": swapped.model}.items():
-                found[when] = unsettled(model, known.queries(ASKED, boundary=model.model.boundary))
-            change = f"change by {found['after']:.1e}, before the swap by {found['before']:.1e}"
-        except NonFiniteStateError as error:
-            change = f"are lost: {error}"
-        out.print(
-            f"with programs twice as fine its answers to {ASKED} queries of split id {change}; --finer refines them",
-            highlight=False,
-        )
+    if remark:
+        out.print(remark, highlight=False)
     report_json(json_file, {"folder": str(target), "changes": list(swapped.changes), "unsettled": found})
+
+
+def _compared(before: HyCOP, after: HyCOP) -> tuple[dict[str, float], str]:
+    """How much both models' answers change with finer programs, and what a user should know of that."""
+    known = PROBLEMS.get(before.model.problem)
+    if known is None or known.lengths != before.model.lengths:
+        return {}, ""
+    found: dict[str, float] = {}
+    told = f"with programs twice as fine its answers to {ASKED} queries of split id"
+    try:
+        for when, model in {"before": before, "after": after}.items():
+            found[when] = unsettled(model, known.queries(ASKED, boundary=model.model.boundary))
+    except NonFiniteStateError as error:
+        return found, f"{told} are lost: {error}"
+    remark = f"{told} change by {found['after']:.1e}, before the swap by {found['before']:.1e}"
+    if found["after"] > WORSE * found["before"]:
+        remark += (
+            f": less commutes here than where it was trained; try --finer {min(8 * after.model.finer, MOST_FINER)}"
+        )
+    return found, remark

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hycop.errors import HyCOPError
 from hycop.grid import AXES
-from hycop.model import MOST_REPEATS
+from hycop.model import MOST_FINER
 from hycop.policy import LONGEST, Budget
 from hycop.training import TrainingConfig
 
@@ -134,7 +134,7 @@ class Document(_Part):
     data_hash: Annotated[str, Field(pattern="^[0-9a-f]{0,128}$")]
     metrics: Annotated[dict[Name, Measure], Field(max_length=1000)]
     refinement: Annotated[int, Field(ge=1, le=64)]
-    finer: Annotated[int, Field(ge=1, le=MOST_REPEATS)] = 1
+    finer: Annotated[int, Field(ge=1, le=MOST_FINER)] = 1
     files: Annotated[dict[str, str], Field(max_length=64)]
 
 
