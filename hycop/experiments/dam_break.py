@@ -25,7 +25,7 @@ from hycop.dictionary import Dictionary
 from hycop.evaluation import Method, Row, answered
 from hycop.execution import Outcome, measure
 from hycop.experiments.fixtures import DAMS, FOLDER, dam_breaks
-from hycop.experiments.judging import CLASSICAL, UNSPLIT, Part, assembled
+from hycop.experiments.judging import CLASSICAL, UNSPLIT, Part, assembled, classical_alone
 from hycop.experiments.table import Bench, Table
 from hycop.metrics import brmse_paper, invariants, rel_l2
 from hycop.model import Model
@@ -103,7 +103,6 @@ def entries(model: HyCOP) -> list[Entry]:
     walls = swap(HyCOP.of(plain), boundary="wall").model
     finer, coarser = swap(walls, finer=2).model, swap(walls, primitives=dict.fromkeys(walls.dictionary, MUSCL)).model
     walled = walls.model
-    classical = HyCOP.of(replace(walled, gate=replace(walled.gate, kept=False)))
     return [
         Entry(PERIODIC, "program^m", HyCOP.of(plain), plain.dictionary, "periodic"),
         Entry(WALLS, "program^m", walls, walls.dictionary),
@@ -111,7 +110,7 @@ def entries(model: HyCOP) -> list[Entry]:
         Entry(WALLS, f"{MUSCL}, program^m", coarser, coarser.dictionary),
         Entry(PERIODIC, ONCE, Once(plain), plain.dictionary, "periodic"),
         Entry(WALLS, ONCE, Once(walled), walled.dictionary),
-        Entry(CLASSICAL, "program^m", classical, walled.dictionary),
+        Entry(CLASSICAL, "program^m", classical_alone(walled), walled.dictionary),
         unsplit(),
     ]
 

@@ -39,6 +39,12 @@ def ungated(model: Model) -> HyCOP:
     return HyCOP.of(replace(model, gate=replace(model.gate, kept=True, classical_when_clipped=False)))
 
 
+def classical_alone(model: Model) -> HyCOP:
+    """The opponent of the model's gate: the best classical scheme on its held-out queries, repeated as its programs are
+    for longer times."""
+    return HyCOP.of(replace(model, gate=replace(model.gate, kept=False)))
+
+
 def rival(model: HyCOP, held_out: Dataset, asked: Query) -> Scheme:
     """The best classical scheme, on the held-out queries, of those that take no more work than the model on others."""
     inner = model.model

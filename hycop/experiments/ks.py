@@ -27,7 +27,7 @@ import numpy as np
 
 from hycop.data import Dataset
 from hycop.evaluation import LIMIT, LIMIT_SCHEME, SPLITTING, Method, Named, Row, answered, evaluate
-from hycop.experiments.judging import CLASSICAL, Part, assembled
+from hycop.experiments.judging import CLASSICAL, Part, assembled, classical_alone
 from hycop.experiments.table import Bench, Table
 from hycop.grid import Array
 from hycop.metrics import metric
@@ -123,11 +123,11 @@ def _methods(model: HyCOP) -> list[Method]:
     """The model, its static program, and the opponent of its gate: the best classical scheme, on training queries, that
     takes no more work; for longer times it is repeated as often as the learned program."""
     inner = model.model
-    classical, static = replace(inner, gate=replace(inner.gate, kept=False)), inner.static()
+    static = inner.static()
     return [
         Named("HyCOP", model),
         *([] if static is None else [Named("static", HyCOP.of(static))]),
-        Named(CLASSICAL, HyCOP.of(classical)),
+        Named(CLASSICAL, classical_alone(inner)),
     ]
 
 

@@ -19,7 +19,7 @@ The truth has four times as many cells along each axis. A sample of it takes 0.1
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from math import prod, sqrt
 from time import perf_counter
@@ -29,7 +29,7 @@ import numpy as np
 from hycop.data import Dataset
 from hycop.dictionary import Dictionary
 from hycop.evaluation import Method, Row, answered
-from hycop.experiments.judging import CLASSICAL, UNSPLIT, Part, assembled, ungated
+from hycop.experiments.judging import CLASSICAL, UNSPLIT, Part, assembled, classical_alone, ungated
 from hycop.experiments.table import Bench, Table
 from hycop.grid import Array, restrict
 from hycop.metrics import metric, rel_l2
@@ -38,7 +38,6 @@ from hycop.plots import Figure, Panel, lines_figure
 from hycop.problems import problem
 from hycop.program import ProgramBatch
 from hycop.splitting import splitting
-from hycop.surrogate import HyCOP
 
 NAME = "swe2d"
 SPLITS = ("id", "ood")
@@ -77,11 +76,10 @@ class Opponent:
 
 
 def _opponents(model: Model) -> dict[str, Opponent]:
-    classical = HyCOP.of(replace(model, gate=replace(model.gate, kept=False)))
     label = problem(model.problem).name_of(model.dictionary)
     return {
         "HyCOP": Opponent(ungated(model), model.dictionary, label),
-        CLASSICAL: Opponent(classical, model.dictionary, label),
+        CLASSICAL: Opponent(classical_alone(model), model.dictionary, label),
         UNSPLIT: Opponent(splitting("Lie"), problem(NAME).dictionaries[UNSPLIT], UNSPLIT),
     }
 
