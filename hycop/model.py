@@ -46,6 +46,8 @@ class Model:
     refinement: int = 1
     finer: int = 1
     static_theta: Array | None = None
+    changes: tuple[str, ...] = ()
+    """What was swapped since training, a line for each."""
 
     def programs(self, query: Query, dictionary: Dictionary | None = None) -> ProgramBatch:
         """A program per query: the policy's, or the classical one where the gate has decided so; for times beyond the

@@ -183,7 +183,7 @@ class HyCOP:
         Warns (``UntrustedWarning``) if a query lies outside the trained range; ``untrusted`` says which.
         """
         query = self.query(u0, params, times, lengths, boundary)
-        flags, reasons = self._doubts(query)
+        flags, reasons = self.doubts(query)
         if flags.any():
             warnings.warn(
                 f"{int(flags.sum())} of {query.batch} queries lie outside the trained range of {', '.join(reasons)}",
@@ -203,9 +203,9 @@ class HyCOP:
     ) -> Array:
         """True where a query lies outside what was trained: the range of a feature, the boundary; (batch, time)."""
         query = self.query(u0, params, times, lengths, boundary)
-        return self._doubts(query)[0].reshape(np.shape(u0)[0], -1)
+        return self.doubts(query)[0].reshape(np.shape(u0)[0], -1)
 
-    def _doubts(self, query: Query) -> tuple[Array, list[str]]:
+    def doubts(self, query: Query) -> tuple[Array, list[str]]:
         """Which queries (batch,) are not to be trusted, and why; the initial state itself always is."""
         outside = self.model.untrusted(query) & (query.time > 0)[:, None]
         names = self.model.view.names
@@ -349,7 +349,7 @@ def _parted(data: Dataset) -> tuple[Dataset, Dataset]:
     if (data.samples - kept) * per_sample < FEWEST_HELD_OUT:
         needed = -(-3 * FEWEST_HELD_OUT // max(1, per_sample))
         raise InvalidInputError(
-            f"the dataset has {data.samples} samples at {per_sample} times: at least {needed} samples are needed, "
-            f"a third of them for the gate"
+            f"the dataset has {data.samples} samples with {per_sample} later times each: at least {needed} samples are "
+            "needed, a third of them for the gate"
         )
     return data.take(slice(0, kept)), data.take(slice(kept, None))

@@ -42,6 +42,10 @@ def swap(
     What commuted in one box may not in another: a program with a single step of advection is exact among periodic ends
     and poor between walls. ``finer`` repeats every program so many times as often; ``unsettled`` tells whether it must.
     """
+    if not isinstance(model, HyCOP):
+        raise InvalidInputError(f"{model!r} is not a model: give one that fit has made, or HyCOP.load(folder)")
+    if not isinstance(primitives, Mapping | None):
+        raise InvalidInputError(f"primitives is {primitives!r}: others by name are needed, {{'advection': 'muscl'}}")
     before = model.model
     grid = Grid.box((1,) * len(before.boundary), before.lengths, before.boundary)
     after = grid if boundary is None else grid.with_boundary(boundary)
@@ -71,7 +75,13 @@ def swap(
         )
     if not changes:
         raise InvalidInputError("nothing to swap: give another boundary, primitive or fineness than the model has")
-    new = replace(before, boundary=after.boundary, dictionary=dictionary, finer=finer or before.finer)
+    new = replace(
+        before,
+        boundary=after.boundary,
+        dictionary=dictionary,
+        finer=finer or before.finer,
+        changes=(*before.changes, *changes),
+    )
     return Swapped(HyCOP.of(new), tuple(changes))
 
 

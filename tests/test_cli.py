@@ -172,6 +172,9 @@ def test_table_and_demo(tmp_path: Path) -> None:
         (["check", "hycop.primitives:MusclAdvektion"], "MusclAdvection"),
         (["check", "nowhere.module:Name"], "nowhere"),
         (["table", "skemes"], "did you mean schemes"),
+        (["table", "--samples", "few"], "--samples"),
+        (["swap", "run"], "Missing argument 'OUT' (see 'hycop swap --help')"),
+        (["evaluate", "adr2d", "--shcheme", "strang"], "No such option: --shcheme"),
     ],
 )
 def test_mistakes_are_one_line_and_two(words: list[str], said: str, tmp_path: Path) -> None:

@@ -76,6 +76,10 @@ def test_what_cannot_be_swapped_is_refused_with_what_can(model: HyCOP) -> None:
         hycop.swap(model, primitives={"advection": "spectral"})
     with pytest.raises(UnknownNameError, match="unknown boundary 'wal': did you mean wall"):
         hycop.swap(model, boundary="wal")
+    with pytest.raises(InvalidInputError, match="'run' is not a model"):
+        hycop.swap("run", boundary="wall")  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match=r"primitives is \['muscl'\]"):
+        hycop.swap(model, primitives=["muscl"])  # type: ignore[arg-type]
     unknown = HyCOP.of(replace(model.model, problem="somebody's"))
     with pytest.raises(IncompatibleError, match=r"does not know the boundary wall$"):
         hycop.swap(unknown, boundary="wall", auto=True)
@@ -107,6 +111,8 @@ def test_the_command_writes_a_new_model_or_nothing(model: HyCOP, tmp_path: Path)
     told = json.loads((tmp_path / "swap.json").read_text())
     assert len(told["changes"]) == 2 and told["unsettled"]["after"] > told["unsettled"]["before"]
     assert HyCOP.load(tmp_path / "out").model.boundary == ("wall", "wall")
+    assert list(HyCOP.load(tmp_path / "out").model.changes) == told["changes"]
+    assert "periodic → wall" in hycop_command("program", tmp_path / "out", folder=tmp_path).stdout
     rows = {}
     for name in ("run", "out"):
         done = hycop_command(

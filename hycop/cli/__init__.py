@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -15,6 +15,9 @@ from hycop.version import __version__
 
 INTERRUPTED = 130
 """The shell's code for a command that was told to stop."""
+
+USAGE_ERROR: type[Any] = typer.BadParameter.__bases__[0]
+"""What typer raises for a command that it cannot parse; it offers only this one of its kinds by name."""
 
 __all__ = ["app", "explore", "learn", "main", "score", "transfer"]
 
@@ -35,10 +38,24 @@ def options(
     """Solve families of PDEs by readable compositions of simple solvers."""
 
 
+def _explain(error: Any) -> None:
+    """One line about a command that cannot be parsed; nothing but the help was shown if there was nothing to parse."""
+    message = " ".join(error.format_message().split()).rstrip(".")
+    if message:
+        where = "hycop" if error.ctx is None else error.ctx.command_path
+        print(f"hycop: {message} (see '{where} --help')", file=sys.stderr)
+
+
 def main() -> None:
     """Runs the command line: a mistake of the user is one line and exit code 2, a stop 130, any other failure 1."""
     try:
-        app()
+        code = app(prog_name="hycop", standalone_mode=False)
+        if code == INTERRUPTED:
+            raise KeyboardInterrupt
+        sys.exit(code)
+    except USAGE_ERROR as error:
+        _explain(error)
+        sys.exit(2)
     except HyCOPError as error:
         if "--debug" in sys.argv:
             raise

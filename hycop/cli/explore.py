@@ -83,7 +83,9 @@ def _as_json(entry: Problem) -> dict[str, object]:
 @app.command(name="program")
 def program_command(
     name: Annotated[str, typer.Argument(metavar="PROBLEM|RUN", help="Problem, or the folder of a trained model.")],
-    scheme: Annotated[str, typer.Option(help="Scheme, as in evaluate; a RUN writes its own programs.")] = "strang",
+    scheme: Annotated[
+        str | None, typer.Option(help="Scheme, as in evaluate; strang by default, or what a RUN has learned.")
+    ] = None,
     sample: Annotated[int, typer.Option(help="Which sample of the split.")] = 0,
     time: Annotated[float | None, typer.Option(help="Query time; the split's own by default.")] = None,
     split: SplitOption = "id",
@@ -100,7 +102,7 @@ def program_command(
     model = HyCOP.load(name) if Path(name).is_dir() else None
     chosen = problem(name if model is None else model.model.problem)
     parts = chosen.named_dictionary(dictionary) if model is None or dictionary else model.dictionary
-    writer = splitting(scheme) if model is None else model
+    writer = splitting(scheme or "strang") if model is None or scheme else model
     for path in (figure, json_file):
         if path is not None:
             checked_output(path)
@@ -119,7 +121,9 @@ def program_command(
     out.print(
         f"query     {chosen.name}/{split} sample {sample}: T={float(query.time[0]):.4g}, {values}", highlight=False
     )
-    seen = {} if model is None else _seen(model, query)
+    for line in () if model is None else model.model.changes:
+        out.print(f"swapped   {line}", highlight=False)
+    seen = {} if model is None or scheme else _seen(model, query)
     if seen:
         out.print(f"features  {', '.join(f'{key} {value:.3g}' for key, value in seen.items())}", highlight=False)
     out.print(f"{writer!s:9} {programs[0]}", highlight=False)

@@ -236,13 +236,12 @@ def predict(
     if boundary is None and grid.boundary != model.model.boundary:
         err.print(f"{source}: answered with its boundary, not with the model's; --boundary {own} is that")
     with naming(source):
-        answer = replace(_answered(model, data, asked, grid), reference=f"HyCOP {folder}")
+        answer, reasons = _answered(model, data, asked, grid)
+        answer = replace(answer, reference=f"HyCOP {folder}")
     save(answer, target)
     out.print(f"{target}: {counted(data.samples, 'sample')} at {counted(len(asked), 'time')}", highlight=False)
-    untrusted = _say_untrusted(answer)
-    report_json(
-        json_file, {"file": str(target), "untrusted": [{"sample": int(s), "time": asked[int(t)]} for s, t in untrusted]}
-    )
+    untrusted = [{"sample": int(s), "time": asked[int(t)]} for s, t in _say_untrusted(answer, reasons)]
+    report_json(json_file, {"file": str(target), "untrusted": untrusted, "reasons": reasons})
 
 
 def _common_times(data: Dataset, source: Path) -> list[float]:
@@ -254,24 +253,27 @@ def _common_times(data: Dataset, source: Path) -> list[float]:
     return later
 
 
-def _answered(model: HyCOP, data: Dataset, times: Sequence[float], grid: Grid) -> Dataset:
-    """A model's answers to the initial states of the data at given times, with a mark at those not to be trusted."""
+def _answered(model: HyCOP, data: Dataset, times: Sequence[float], grid: Grid) -> tuple[Dataset, list[str]]:
+    """A model's answers to the initial states of the data at given times, with a mark at those not to be trusted; and
+    why they are not."""
     asked = (data.states[:, 0], data.setting.params, times, grid.lengths, grid.boundary)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UntrustedWarning)
         states = model.predict(*asked)
-    return Dataset(
+    flags, reasons = model.doubts(model.query(*asked))
+    answer = Dataset(
         problem=data.problem,
         split=data.split,
         states=np.concatenate([data.states[:, :1], states], axis=1),
         times=np.tile([0.0, *times], (data.samples, 1)),
         setting=data.setting.with_grid(grid),
         version=__version__,
-        untrusted=np.pad(model.untrusted(*asked), ((0, 0), (1, 0))),
+        untrusted=np.pad(flags.reshape(data.samples, -1), ((0, 0), (1, 0))),
     )
+    return answer, reasons
 
 
-def _say_untrusted(answer: Dataset) -> Array:
+def _say_untrusted(answer: Dataset, reasons: Sequence[str]) -> Array:
     """The sample and the index of the later time of each answer that is not to be trusted."""
     assert answer.untrusted is not None
     flags = answer.untrusted[:, 1:]
@@ -279,7 +281,7 @@ def _say_untrusted(answer: Dataset) -> Array:
     if found.size:
         outside = sorted({int(sample) for sample, _ in found})
         err.print(
-            f"not to be trusted: {len(found)} of {flags.size} answers lie outside the trained range "
-            f"(samples {', '.join(map(str, outside[:10]))}{' …' if len(outside) > 10 else ''})"
+            f"not to be trusted: {len(found)} of {flags.size} answers lie outside the trained range of "
+            f"{', '.join(reasons)} (samples {', '.join(map(str, outside[:10]))}{' …' if len(outside) > 10 else ''})"
         )
     return found

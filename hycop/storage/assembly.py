@@ -65,6 +65,7 @@ def assembled(path: Path, document: Document, dictionary: Dictionary) -> Model:
         refinement=document.refinement,
         finer=document.finer,
         static_theta=static,
+        changes=tuple(document.changes),
     )
 
 

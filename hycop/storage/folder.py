@@ -79,6 +79,7 @@ def _content(model: Model) -> dict[str, object]:
         "metrics": {name: _measure(value) for name, value in model.metrics.items()},
         "refinement": model.refinement,
         "finer": model.finer,
+        "changes": model.changes,
         "files": {},
     }
 
