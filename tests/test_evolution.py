@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 from hycop.errors import InvalidInputError
 from hycop.evolution import (
     CMA,
-    Array,
     CMAState,
     LevenbergMarquardt,
     LMState,
@@ -32,6 +31,7 @@ from hycop.evolution import (
     noise,
     normal_equations,
 )
+from hycop.grid import Array
 
 Residuals = Callable[[Array], Array]
 BLACK_BOX: list[Optimizer[Any]] = [OpenES(population=12, sigma=0.1, learning_rate=0.05), CMA(population=12, sigma=0.5)]

@@ -18,11 +18,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hycop import executors
 from hycop.errors import InvalidInputError, UnknownNameError
 from hycop.evolution import OpenES, State
 from hycop.executors import (
-    Array,
     DaskExecutor,
     Executor,
     LocalExecutor,
@@ -31,6 +29,9 @@ from hycop.executors import (
     WorkerError,
     executor,
 )
+from hycop.executors import cluster as clusters
+from hycop.executors import crew as crews
+from hycop.grid import Array
 
 MEMBERS = 37
 
@@ -221,7 +222,7 @@ def test_workers_die_with_their_parent() -> None:
 def test_workers_share_the_cores(processes: ProcessExecutor, dask: DaskExecutor) -> None:
     for crew in (processes, dask):
         threads = set(crew.map(Identity(), MEMBERS)[:, 1].tolist())
-        assert threads == {max(1, executors._cores() // 2)}
+        assert threads == {max(1, crews._cores() // 2)}
 
 
 def test_a_given_scheduler_is_used_and_left_running(dask: DaskExecutor) -> None:
@@ -233,8 +234,8 @@ def test_a_given_scheduler_is_used_and_left_running(dask: DaskExecutor) -> None:
 
 def test_no_scheduler_no_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     distributed = pytest.importorskip("distributed")
-    monkeypatch.setattr(executors, "CONNECT", 1.0)
-    monkeypatch.setattr(executors, "STARTUP", 0.2)
+    monkeypatch.setattr(clusters, "CONNECT", 1.0)
+    monkeypatch.setattr(crews, "STARTUP", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         for address in (f"tcp://127.0.0.1:{silent.getsockname()[1]}", "tcp://127.0.0.1:1", "nonsense"):
             with pytest.raises(SchedulerError, match=rf"^dask scheduler {address}: cannot be reached \(.+\); check"):
@@ -249,7 +250,7 @@ def test_no_scheduler_no_workers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_scheduler_that_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:
     distributed = pytest.importorskip("distributed")
-    monkeypatch.setattr(executors, "CONNECT", 1.0)
+    monkeypatch.setattr(clusters, "CONNECT", 1.0)
     cluster = distributed.LocalCluster(n_workers=1, dashboard_address="127.0.0.1:0")
     crew = DaskExecutor(cluster.scheduler_address)
     with contextlib.closing(crew):

@@ -26,7 +26,8 @@ from numba.np.ufunc import parallel
 import hycop
 from benchmarks.data import adr_query
 from hycop.data import Dataset
-from hycop.executors import Array, DaskExecutor, Executor, Job
+from hycop.executors import DaskExecutor, Executor, Job
+from hycop.grid import Array
 from hycop.training.checkpoint import HISTORY, read
 
 PROBLEM = hycop.problem("adr2d")

@@ -1,0 +1,60 @@
+"""What an executor is, and the simplest one: this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from hycop.errors import InvalidInputError
+
+Array = npt.NDArray[Any]
+Job = Callable[[int, int], Array]
+Share = tuple[int, int]
+
+
+class Executor(Protocol):
+    """Something that runs jobs. Use it in a ``with`` statement, or close it, so that no process stays behind."""
+
+    def map(self, job: Job, total: int) -> Array:
+        """The results of members 0 … total−1, in this order. What the job raises is raised here."""
+
+    def open(self) -> None:
+        """Starts or connects what is needed; ``map`` does it too, but who opens first fails first."""
+        return
+
+    def close(self) -> None:
+        """Ends what was started."""
+        return
+
+    def __enter__(self) -> Executor:
+        self.open()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def shares(total: int, parts: int) -> list[Share]:
+    if total < 1:
+        raise InvalidInputError(f"{total} members: at least one is needed")
+    parts = min(total, parts)
+    return [(first, end - first) for first, end in pairwise(total * i // parts for i in range(parts + 1))]
+
+
+def checked_result(result: Array, share: Share) -> Array:
+    result = np.asarray(result)
+    if result.shape[:1] != share[1:]:
+        raise InvalidInputError(f"the job gave results of shape {result.shape} for {share[1]} members: one row each")
+    return result
+
+
+class LocalExecutor(Executor):
+    """One call in this process; the kernels inside are parallel."""
+
+    def map(self, job: Job, total: int) -> Array:
+        (everything,) = shares(total, 1)
+        return checked_result(job(*everything), everything)
