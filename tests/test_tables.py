@@ -235,15 +235,13 @@ def test_shares_count_what_a_primitive_gets(bench: Bench) -> None:
 def test_evolution_strategy(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(es, "POPULATIONS", (100,))
     monkeypatch.setattr(es, "SIGMAS", (0.02,))
-    changes = {"generations": 2, "samples": 8, "max_steps": 4}
-    coarse = {**es.SETTINGS["swe2d"], **changes, "shape": (8, 8)}
-    monkeypatch.setattr(es, "SETTINGS", {"swe2d": coarse, "adr2d": changes})
+    changes = {"generations": 2, "samples": 8, "max_steps": 4, "shape": (8, 8)}
+    monkeypatch.setattr(es, "SETTINGS", {**es.SETTINGS, **changes})
     rows = table("es").build(bench)
-    ours = {(row.problem, row.variant): row for row in rows if (row.method, row.metric) == ("HyCOP", "rel_l2")}
-    assert set(ours) == {("swe2d", "M=100,sigma=0.02"), ("adr2d", "M=100,sigma=0.02")}
+    ours = {row.variant: row for row in rows if (row.method, row.metric) == ("HyCOP", "rel_l2")}
+    assert set(ours) == {"M=100,sigma=0.02"}
     assert {row.grid for row in ours.values()} == {"8x8"}
     quoted = {(row.split, row.variant): row.paper for row in rows if row.paper is not None}
     assert quoted == {("id", "M=100,sigma=0.02"): 0.035}
     drawn = table("es").figures(bench, rows)
-    texts = [text.get_text() for text in drawn["es_swe2d"].axes[0].texts]
-    assert set(drawn) == {"es_swe2d", "es_adr2d"} and texts == ["0.035"]
+    assert [text.get_text() for text in drawn["es"].axes[0].texts] == ["0.035"]
