@@ -37,6 +37,37 @@ class NonFiniteStateError(HyCOPError, ArithmeticError):
     """A program left the finite numbers; says at which step, primitive and sample."""
 
 
+class SampleError(HyCOPError):
+    """Something is wrong with one sample; ``sample`` is its place in the batch that was worked on."""
+
+    def __init__(self, sample: int, what: str, place: str = "") -> None:
+        super().__init__(sample, what, place)
+
+    @property
+    def sample(self) -> int:
+        return int(self.args[0])
+
+    @property
+    def place(self) -> str:
+        """Where the sample comes from, if that is known."""
+        return str(self.args[2])
+
+    def __str__(self) -> str:
+        return f"{self.place}sample {self.sample}{self.args[1]}"
+
+    def at(self, sample: int, place: str = "") -> SampleError:
+        """The same about another sample: its place in a larger batch, or in a file."""
+        return type(self)(sample, self.args[1], place)
+
+
+class InvalidSampleError(SampleError, InvalidInputError):
+    """A sample that cannot be answered as it was asked."""
+
+
+class LostSampleError(SampleError, NonFiniteStateError):
+    """A sample whose state left the finite numbers."""
+
+
 class DatasetError(HyCOPError, OSError):
     """A dataset file is missing, damaged, or not what was asked for."""
 

@@ -177,6 +177,9 @@ def limit(
     return Limit(states, copies, change)
 
 
+ROUNDING = 1e-12
+"""Changes below it are none."""
+
 Border = Callable[[Array, Setting], tuple[Array, Setting]]
 """Gives states in the channels in which errors are reported."""
 
@@ -222,7 +225,9 @@ def evaluate(
         ]
     )
     # one name for all seeds, although each has a limit of its own
-    moving = any(bottom.change > 0.01 * row.value for bottom in reached for row in rows if row.method == LIMIT)
+    moving = any(
+        bottom.change > max(ROUNDING, 0.01 * row.value) for bottom in reached for row in rows if row.method == LIMIT
+    )
     name = f"{LIMIT} ({LIMIT_SCHEME} x{max(each.copies for each in reached)}{', not converged' if moving else ''})"
     return [replace(row, method=name) if row.method == LIMIT else row for row in rows]
 

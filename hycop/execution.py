@@ -9,7 +9,7 @@ import numpy as np
 
 from hycop.dictionary import Dictionary
 from hycop.engine import NEVER, Engine, Plan, fits_cache, used_operators
-from hycop.errors import InvalidInputError, NonFiniteStateError
+from hycop.errors import InvalidInputError, LostSampleError, SampleError
 from hycop.grid import Array, prolong, restrict
 from hycop.kernels.distance import squared_distances
 from hycop.program import EMPTY, Program, ProgramBatch
@@ -17,6 +17,9 @@ from hycop.query import Query, Setting
 
 MEMORY = 512 * 2**20
 """Default cap in bytes on what ``run`` works on at a time; a larger batch is run in parts."""
+
+NO_TIME = 1e-9
+"""Of the query time, how long each primitive takes to be tried out."""
 
 _COPIES = 6  # states alive at once while a primitive works: input, output, modes, multipliers and temporaries
 
@@ -82,7 +85,10 @@ def _execute(
         engine = Engine(programs.names, used, dictionary, query.setting.take(chosen))
         plan, cost = engine.plan(programs.take(rows)), work[rows] if metered else None
         advance = _run_in_cache if in_cache else _run_moves
-        u = advance(engine, plan, query.u0[chosen], cost)
+        try:
+            u = advance(engine, plan, query.u0[chosen], cost)
+        except SampleError as error:
+            raise error.at((start + error.sample) % query.batch) from None
         if strict and not _all_finite(u):
             _raise_non_finite(programs, dictionary, query, start, u)
         if part >= query.batch and u.dtype == query.u0.dtype and not np.may_share_memory(u, query.u0):
@@ -134,7 +140,10 @@ def _run_moves(engine: Engine, plan: Plan, u: Array, work: Array | None) -> Arra
         # most often they are neighbours, and then nothing has to be copied
         some = slice(int(rows[0]), int(rows[-1]) + 1) if rows[-1] - rows[0] < rows.size else rows
         part = None if cost is None else cost[some]
-        u[some] = _advance(engine.take(some), plan, u[some], part, int(waiting.argmax()), (rows, done[rows]))
+        try:
+            u[some] = _advance(engine.take(some), plan, u[some], part, int(waiting.argmax()), (rows, done[rows]))
+        except SampleError as error:
+            raise error.at(int(order[rows[error.sample]])) from None
         if cost is not None:
             cost[some] = part
         done[rows] += 1
@@ -169,8 +178,9 @@ def _raise_non_finite(programs: ProgramBatch, dictionary: Dictionary, query: Que
     program = programs[lost]
     slot = int(np.flatnonzero(~finite)[0]) if not finite.all() else programs.ops.shape[1]
     step = int((programs.ops[lost, :slot] != EMPTY).sum())
-    raise NonFiniteStateError(
-        f"sample {lost}: the state left the finite numbers at step {step} of {len(program)} ({program.steps[step - 1]})"
+    raise LostSampleError(
+        lost % query.batch,
+        f": the state left the finite numbers at step {step} of {len(program)} ({program.steps[step - 1]})",
     )
 
 
@@ -178,17 +188,20 @@ LEAST = 0.1
 """Of a cell's average, what its parts keep at least where they would not be positive."""
 
 
-def _not_negative(fine: Array, u: Array, factor: int) -> Array:
-    """Pulls the parts of a cell towards its average where they would be zero or less in a channel that is nowhere
-    negative in the sample, such as a depth next to a dam; all channels alike, so that velocities stay bounded."""
-    axes = u.ndim - 2
+def _of_one_sign(fine: Array, u: Array, factor: int) -> Array:
+    """Pulls the parts of a cell towards its average where they would be zero or of the other sign in a channel that has
+    one sign in the whole sample, such as a depth next to a dam; all channels alike, so that velocities stay bounded."""
+    cells, parts = tuple(range(2, u.ndim)), tuple(range(3, 2 * u.ndim - 1, 2))
     blocks = fine.reshape(*u.shape[:2], *(part for n in u.shape[2:] for part in (n, factor)))
-    lowest = blocks.min(axis=tuple(3 + 2 * axis for axis in range(axes)))
-    may_not = (u >= 0).all(axis=tuple(range(2, u.ndim)), keepdims=True)
-    wrong = may_not & (lowest <= 0) & (lowest < u)
+    negative = (u <= 0).all(axis=cells, keepdims=True)
+    one_sign = negative | (u >= 0).all(axis=cells, keepdims=True)
+    average = np.where(negative, -u, u)
+    lowest = np.where(negative, -blocks.max(axis=parts), blocks.min(axis=parts))
+    wrong = one_sign & (lowest <= 0) & (lowest < average)
     if not wrong.any():
         return fine
-    pull = np.where(wrong, (1 - LEAST) * u / np.where(wrong, u - lowest, 1.0), 1.0).min(axis=1, keepdims=True)
+    depth = np.where(wrong, average - lowest, 1.0)
+    pull = np.where(wrong, (1 - LEAST) * average / depth, 1.0).min(axis=1, keepdims=True)
     spread = (*u.shape[:2], *(part for n in u.shape[2:] for part in (n, 1)))
     mean, kept = u.reshape(spread), np.broadcast_to(pull, u.shape).reshape(spread)
     return np.where(kept < 1.0, mean + kept * (blocks - mean), blocks).reshape(fine.shape)
@@ -198,7 +211,7 @@ def refined_query(query: Query, factor: int) -> Query:
     """The query on a grid ``factor`` times finer, its initial state reconstructed once."""
     grid, channels = query.grid, query.setting.channels
     signs = np.array([[-1.0 if channel.normal == axis else 1.0 for axis in range(grid.axes)] for channel in channels])
-    fine = _not_negative(prolong(query.u0, grid.boundary, factor, signs), query.u0, factor)
+    fine = _of_one_sign(prolong(query.u0, grid.boundary, factor, signs), query.u0, factor)
     return Query(fine, query.setting.with_grid(grid.refined(factor)), query.time)
 
 
@@ -219,6 +232,14 @@ def run(
     if refinement > 1:
         return measure(programs, dictionary, query, refinement=refinement, memory=memory).states
     return _execute(_checked(programs, dictionary, query), dictionary, query, memory, metered=False).states
+
+
+def probe(dictionary: Dictionary, query: Query, refinement: int = 1) -> None:
+    """Takes every state through every primitive for next to no time, so that what cannot be answered is known before
+    anything long begins."""
+    ops = np.tile(np.arange(len(dictionary)), (query.batch, 1))
+    short = ProgramBatch(dictionary.names, ops, np.tile(NO_TIME * query.time[:, None], len(dictionary)))
+    measure(short, dictionary, query, refinement=refinement, strict=False)
 
 
 def measure(

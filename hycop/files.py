@@ -17,6 +17,7 @@ from hycop.errors import (
     InvalidInputError,
     NonFiniteStateError,
     OutputError,
+    SampleError,
     UnknownNameError,
 )
 
@@ -25,10 +26,15 @@ ABOUT_DATA = (InvalidInputError, UnknownNameError, IncompatibleError, NonFiniteS
 
 
 @contextmanager
-def naming(path: str | os.PathLike[str] | None) -> Iterator[None]:
-    """Errors about data name the file that they came from, if they came from one; what names it already stays."""
+def naming(path: str | os.PathLike[str] | None, each: int = 1) -> Iterator[None]:
+    """Errors about data name the file that they came from, if they came from one; what names it already stays. Of
+    ``each`` sample in the file so many were asked about."""
     try:
         yield
+    except SampleError as error:
+        if path is None or error.place:
+            raise
+        raise error.at(error.sample // each, f"{path}: ") from None
     except ABOUT_DATA as error:
         if path is not None and not str(error).startswith(str(path)):
             error.args = (f"{path}: {error}",)

@@ -163,7 +163,7 @@ def restrict(u: Array, shape: Sequence[int]) -> Array:
 
 
 _STENCIL = 5  # cells of the quartic that prolongation fits
-_GHOSTS = {"periodic": "wrap", "wall": "symmetric", "outflow": "edge"}
+_GHOSTS = {"periodic": "wrap", "wall": "symmetric", "outflow": "empty"}
 
 
 def _prolongation_weights(factor: int) -> Array:
@@ -178,6 +178,15 @@ def _prolongation_weights(factor: int) -> Array:
     cells = averages(np.arange(-reach - 0.5, reach + 1))
     parts = averages(np.linspace(-0.5, 0.5, factor + 1))
     return parts @ np.linalg.inv(cells)
+
+
+def _continue(padded: Array) -> None:
+    """Fills the two cells beyond either end with the averages of the quartic through the five nearest ones, so that
+    the outer cells are divided by that quartic."""
+    differences = np.array([5.0, -10.0, 10.0, -5.0, 1.0])
+    for side in (padded, padded[..., ::-1]):
+        for ghost in range(_STENCIL // 2 - 1, -1, -1):
+            side[..., ghost] = side[..., ghost + 1 : ghost + 1 + _STENCIL] @ differences
 
 
 def prolong(u: Array, boundary: Sequence[str], factor: int, signs: Array | None = None) -> Array:
@@ -198,6 +207,8 @@ def prolong(u: Array, boundary: Sequence[str], factor: int, signs: Array | None 
         if n < _STENCIL:
             raise InvalidInputError(f"refinement needs at least {_STENCIL} cells along {AXES[axis]}, there are {n}")
         padded = np.pad(moved, [(0, 0)] * (moved.ndim - 1) + [(reach, reach)], mode=_GHOSTS[kind])  # type: ignore[call-overload]
+        if kind == "outflow":
+            _continue(padded)
         if kind == "wall" and signs is not None:
             sign = signs[:, axis].reshape((1, -1) + (1,) * (moved.ndim - 2))
             padded[..., :reach] *= sign

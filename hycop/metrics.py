@@ -229,6 +229,8 @@ def spectrum_error(prediction: Array, truth: Array, setting: Setting) -> Array:
 
     E(j) is the mean of |û(j)|² over samples, times and channels, for the modes 1 ≤ j ≤ n/3 along the first axis: what
     is left of a resolved band when products are dealiased. For chaotic states, of which no single one can be predicted.
+    û is the sum over the n cells as it stands: the scale of û and the modes that count enter the norm below, so values
+    on other numbers of cells, or with another normalisation, do not compare.
     """
     pair = _checked(prediction, truth, setting)
     modes = slice(1, setting.grid.shape[0] // 3 + 1)

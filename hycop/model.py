@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hycop.dictionary import Dictionary
-from hycop.errors import InvalidInputError
+from hycop.errors import InvalidSampleError
 from hycop.execution import Outcome, measure
 from hycop.features import FeatureMap, FeatureRange, clock
 from hycop.grid import Array
@@ -48,6 +48,10 @@ class Model:
     static_theta: Array | None = None
     changes: tuple[str, ...] = ()
     """What was swapped since training, a line for each."""
+    untrained: tuple[str, ...] = ()
+    """Names of primitives that were not there when it was trained."""
+    trained_boundary: tuple[str, ...] | None = None
+    """The boundary of training, if ``boundary`` is another one."""
 
     def programs(self, query: Query, dictionary: Dictionary | None = None) -> ProgramBatch:
         """A program per query: the policy's, or the classical one where the gate has decided so; for times beyond the
@@ -64,10 +68,12 @@ class Model:
             learned = _followed(learned, _repeated(once, repeats - 1))
         else:
             learned = _repeated(learned, repeats)
-        if not self.gate.classical_when_clipped:
-            return learned
-        outside: Array = np.asarray(self.untrusted(query).any(axis=1))
-        return _chosen(outside, classical, learned)
+        outside = np.zeros(query.batch, dtype=bool)
+        if self.gate.classical_when_clipped:
+            outside |= self.untrusted(query).any(axis=1)
+        if self.gate.classical_when_far:
+            outside |= self.view.far(part)
+        return _chosen(outside, classical, learned) if outside.any() else learned
 
     @property
     def held_out_error(self) -> float:
@@ -82,9 +88,10 @@ class Model:
         repeats = np.maximum(1.0, np.ceil(ratio - 1e-9)) * self.finer
         if not (repeats <= MOST_REPEATS).all():
             worst = int(np.argmax(np.nan_to_num(repeats, nan=np.inf)))
-            raise InvalidInputError(
-                f"time {query.time[worst]:g} of query {worst} is {ratio[worst]:.3g} times the longest trained; "
-                f"programs are repeated at most {MOST_REPEATS} times: ask for a shorter time"
+            raise InvalidSampleError(
+                worst,
+                f": time {query.time[worst]:g} is {ratio[worst]:.3g} times the longest trained; programs are repeated "
+                f"at most {MOST_REPEATS} times: ask for a shorter time",
             )
         return repeats.astype(np.int64)
 
@@ -97,7 +104,7 @@ class Model:
         if self.static_theta is None or not isinstance(self.policy, SlotPolicy):
             return None
         nothing = View(FeatureMap(()), FeatureRange((), ()), self.view.gain_features, self.view.gain_ranges)
-        gate = replace(self.gate, kept=True, classical_when_clipped=False)
+        gate = replace(self.gate, kept=True, classical_when_clipped=False, classical_when_far=False)
         return replace(
             self, policy=self.policy.alone(), theta=self.static_theta, view=nothing, gate=gate, static_theta=None
         )

@@ -26,7 +26,7 @@ def _real(name: str, value: object) -> Array:
         raise InvalidInputError(f"{name} is ragged: rows of one length are needed") from None
     if numbers.dtype.kind not in "fiub":
         raise InvalidInputError(f"{name} has dtype {numbers.dtype}: real numbers are needed")
-    return numbers if numbers.dtype.kind == "f" else numbers.astype(np.float64)
+    return numbers if numbers.dtype in (np.float32, np.float64) else numbers.astype(np.float64)
 
 
 def _column(name: str, value: object, batch: int) -> Array:

@@ -13,7 +13,7 @@ import numpy as np
 from hycop.data import Dataset, load, save
 from hycop.dictionary import Dictionary
 from hycop.errors import HyCOPError, InvalidInputError, UnknownNameError
-from hycop.execution import Outcome
+from hycop.execution import Outcome, probe
 from hycop.executors import Executor
 from hycop.features import FEATURES, FeatureMap, available, clock
 from hycop.files import output_folder
@@ -211,10 +211,10 @@ class HyCOP:
         names = self.model.view.names
         reasons = [name for name, any_ in zip(names, np.asarray(outside.any(axis=0)), strict=True) if any_]
         flags: Array = np.asarray(outside.any(axis=1))
-        if query.grid.boundary != self.model.boundary:
-            flags = flags | (query.time > 0)
-            reasons.append(f"boundary {', '.join(query.grid.boundary)}")
-        return flags, reasons
+        other = [f"primitive {name}" for name in self.model.untrained]
+        if query.grid.boundary != (self.model.trained_boundary or self.model.boundary):
+            other.append(f"boundary {query.grid.boundary_name}")
+        return (flags | (query.time > 0) if other else flags), [*reasons, *other]
 
     def program(
         self,
@@ -314,6 +314,13 @@ def _task(
         learn, held_out = (source, arranged(judges)) if judges is not None else _parted(source)
         if held_out.problem != learn.problem:
             raise InvalidInputError(f"the held-out data are of problem '{held_out.problem}', not '{learn.problem}'")
+        asked = held_out.query.batch
+        if asked < FEWEST_HELD_OUT:
+            raise InvalidInputError(
+                f"the held-out data are {asked} queries: at least {FEWEST_HELD_OUT} are needed for the gate"
+            )
+        for data in (learn, held_out):
+            probe(dictionary, data.at(-1).query, config.refinement)
     query = learn.at(-1).query
     processes = known.processes if known is not None else tuple(sorted(dictionary.processes))
     names = known.features if known is not None else available(GENERAL, query)

@@ -196,3 +196,18 @@ def test_refuses_what_it_cannot_do() -> None:
     for options in ({"cfl": 0.0}, {"cfl": 1.1}, {"reconstruction": "weno"}):
         with pytest.raises(HyCOPError, match=r"cfl is|weno"):
             BurgersAdvection(**options)  # type: ignore[arg-type]
+
+
+def test_internal_refinement_knows_no_direction() -> None:
+    """x → −x, u → −u leaves the equation as it is, also for a state of one sign, whose parts keep that sign."""
+    problem = hycop.problem("burgers1d")
+    x = (np.arange(32) + 0.5) / 32
+    box = np.where(np.abs(x - 0.4) < 0.2, 1.0, 0.0)[None, None]
+    states = {}
+    for sign in (1.0, -1.0):
+        grid = Grid.box((32,), problem.lengths, problem.boundary)
+        query = Query(sign * box[..., :: int(sign)], Setting(grid, problem.channels, {"nu": 0.02}), 0.2)
+        programs = hycop.splitting("Strang x4").programs(query, problem.dictionary)
+        states[sign] = hycop.run(programs, problem.dictionary, query, refinement=2)
+    np.testing.assert_allclose(-states[-1.0][..., ::-1], states[1.0], rtol=0, atol=1e-13)
+    assert states[1.0].max() > 0.5

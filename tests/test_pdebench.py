@@ -161,7 +161,7 @@ def poke(key: str, place: tuple[int, ...], value: float) -> Callable[[h5py.File]
 
 FAULTS: list[tuple[Callable[[Path], None], Callable[[h5py.File], None], str]] = [
     (write_gas, overwrite("pressure", None), "pressure is missing"),
-    (write_gas, overwrite("Vx", None), "density has shape .* 3 axes"),
+    (write_gas, overwrite("Vx", None), "Vx is missing; the file has"),
     (write_gas, overwrite("Vy", np.ones((3, 3, 6))), "Vy has shape .* 4 axes"),
     (write_gas, overwrite("Vy", np.ones((3, 3, 6, 5))), "Vy has shape .* but density"),
     (write_gas, overwrite("density", "text"), "density does not hold real numbers"),

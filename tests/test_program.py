@@ -410,7 +410,7 @@ class TestPopulation:
         query = query_of(2)
         query.u0[1] = -0.5
         good, bad = Program.of(("reaction", 0.1)), Program.of(("diffusion", 0.01), ("reaction", 50.0))
-        with pytest.raises(NonFiniteStateError, match=r"sample 3: .* at step 2 of 2"):
+        with pytest.raises(NonFiniteStateError, match=r"sample 1: .* at step 2 of 2"):
             measure(batch_of(good, good, good, bad), EXACT_FLOWS, query, members=2)
         with pytest.raises(InvalidInputError, match="3 programs for 2 queries: 2 each is needed"):
             measure(batch_of(good, good, bad), EXACT_FLOWS, query, members=2)

@@ -64,6 +64,14 @@ def main() -> None:
     except KeyboardInterrupt:
         print("hycop: interrupted", file=sys.stderr)
         sys.exit(INTERRUPTED)
+    except MemoryError as error:
+        if "--debug" in sys.argv:
+            raise
+        print(
+            f"hycop: too large for the memory of this machine ({error}); ask for fewer cells or samples",
+            file=sys.stderr,
+        )
+        sys.exit(2)
     except Exception as error:
         if "--debug" in sys.argv:
             raise

@@ -225,6 +225,8 @@ def program_of(text: str) -> Program:
         raise InvalidInputError(f"--program {text}: {error}") from None
     except OSError as error:
         raise InvalidInputError(f"--program {text}: cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(f"--program {text}: not a text ({error.reason})") from None
     except json.JSONDecodeError as error:
         raise InvalidInputError(f"--program {text}: not JSON (line {error.lineno}: {error.msg})") from None
 

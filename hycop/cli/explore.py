@@ -112,10 +112,11 @@ def program_command(
         raise InvalidInputError(f"--sample is {sample}: it must not be negative")
     asked = None if time is None else [time]
     where = None if model is None else model.model.boundary
-    query = chosen.sample(sample + 1, split, seed, times=asked, boundary=where).take(slice(sample, sample + 1)).query
+    query = chosen.queries(sample + 1, split, seed, times=asked, boundary=where).take(slice(sample, sample + 1))
     programs = writer.programs(query, parts)
     reduced = simplify(programs, parts, query.setting)
-    work = float(measure(programs, parts, query).work[0])
+    refinement = chosen.refinement if model is None else model.model.refinement
+    work = float(measure(programs, parts, query, refinement=refinement).work[0])
     params = {key: float(value[0]) for key, value in query.setting.params.items()}
     values = ", ".join(f"{key}={value:.4g}" for key, value in params.items())
     out.print(

@@ -37,6 +37,7 @@ from hycop.cli.common import (
 )
 from hycop.data import Dataset, checked_dataset_path, save
 from hycop.errors import HyCOPError, InvalidInputError
+from hycop.execution import probe
 from hycop.executors import executor as find_executor
 from hycop.files import checked_output, naming, replacing
 from hycop.grid import Array, Grid
@@ -107,6 +108,7 @@ def train(
     for given, data in read.items():
         with naming(given):
             check_boundaries(chosen, parts.dictionary, data.setting.grid, option="--set dictionary=")
+            probe(parts.dictionary, data.at(-1).query, config.refinement)
     options = {key: value for key, value in (("workers", workers), ("scheduler", scheduler)) if value is not None}
     crew = find_executor(executor, **options)
     if resume and not any((place / HISTORY).exists() for place in (folder, *folder.glob("point*"))):
@@ -233,12 +235,12 @@ def predict(
     own = ",".join(model.model.boundary)
     with naming(source):
         check_boundaries(PROBLEMS.get(model.model.problem), model.dictionary, grid, run=folder)
-    if boundary is None and grid.boundary != model.model.boundary:
-        err.print(f"{source}: answered with its boundary, not with the model's; --boundary {own} is that")
-    with naming(source):
+    with naming(source, each=len(asked)):
         answer, reasons = _answered(model, data, asked, grid)
         answer = replace(answer, reference=f"HyCOP {folder}")
     save(answer, target)
+    if boundary is None and grid.boundary != model.model.boundary:
+        err.print(f"{source}: answered with its boundary, not with the model's; --boundary {own} is that")
     out.print(f"{target}: {counted(data.samples, 'sample')} at {counted(len(asked), 'time')}", highlight=False)
     untrusted = [{"sample": int(s), "time": asked[int(t)]} for s, t in _say_untrusted(answer, reasons)]
     report_json(json_file, {"file": str(target), "untrusted": untrusted, "reasons": reasons})

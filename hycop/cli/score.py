@@ -53,6 +53,9 @@ from hycop.problems import Problem, kin_of, problem
 from hycop.surrogate import HyCOP
 from hycop.training import configured
 
+MOST_REFINED = 64
+"""How many times finer than the data's a grid may be on which programs run."""
+
 LAYOUTS = {"hycop": SUFFIXES, "pdebench": PDEBENCH}
 """Suffixes of the files that each layout writes."""
 
@@ -176,10 +179,13 @@ def evaluate_command(
     if json_file is not None:
         checked_output(json_file)
     _checked_counts(**{"--samples": samples, "--seeds": seeds, "--refinement": refinement})
+    if refinement is not None and refinement > MOST_REFINED:
+        raise InvalidInputError(f"--refinement is {refinement}: at most {MOST_REFINED} is possible")
     # what can be refused is refused before anything is computed
     trial = Trial.of(chosen, model, dictionary, refinement, metric, scheme, program, compare)
     run = None if model is None or dictionary else Path(name)
     judges: Iterable[list[Dataset]]
+    each = 1
     if data_file is not None:
         ours = {} if data_file.suffix in PDEBENCH else {"shape": shape, "boundary": boundary}
         refuse_options(DRAWN, split=split, seed=seed, seeds=seeds, times=times, **ours)
@@ -188,8 +194,7 @@ def evaluate_command(
         judges = [[given]]
         with naming(data_file):
             check_boundaries(chosen, trial.parts, given.setting.grid, run=run)
-        if model is not None and given.setting.grid.boundary != model.model.boundary:
-            err.print(f"{data_file}: answered with its boundary ({given.setting.grid.boundary_name}), not the model's")
+        each = given.times.shape[1] - 1
     else:
         refuse_options("without --data", frames=frames, param=param)
         # a model is asked in its own box, unless told otherwise
@@ -198,8 +203,10 @@ def evaluate_command(
         options = {"shape": shape_of(shape), "times": times_of(times), "boundary": where}
         splits = split or (["id", "ood"] if compare else ["id"])
         judges = _drawn(chosen, splits, samples or 100, seed or 0, seeds or 3, **options)
-    with naming(data_file):
+    with naming(data_file, each):
         rows = [row for datasets in judges for row in trial.rows(datasets)]
+    if data_file is not None and model is not None and given.setting.grid.boundary != model.model.boundary:
+        err.print(f"{data_file}: answered with its boundary ({given.setting.grid.boundary_name}), not the model's")
     print_rows(rows)
     report_json(json_file, {"rows": [row.to_json() for row in rows]})
 

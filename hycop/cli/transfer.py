@@ -76,6 +76,7 @@ def _compared(before: HyCOP, after: HyCOP) -> tuple[dict[str, float], str]:
     remark = f"{told} change by {found['after']:.1e}, before the swap by {found['before']:.1e}"
     if found["after"] > WORSE * found["before"]:
         remark += (
-            f": less commutes here than where it was trained; try --finer {min(8 * after.model.finer, MOST_FINER)}"
+            f": less commutes here than where it was trained; try --finer {min(8 * after.model.finer, MOST_FINER)}, "
+            "and see 'hycop evaluate OUT --compare'"
         )
     return found, remark

@@ -56,7 +56,7 @@ class Trial:
         for name in metrics or ():
             if name != SPLITTING:
                 find_metric(name)
-        rules = [splitting(name) for name in schemes or () if name != ALL]
+        rules = [splitting(name) for name in dict.fromkeys(schemes or ()) if name != ALL]
         for rule in rules:
             rule.check(parts)
         by_hand = None if program is None else ByHand(program_of(program))
@@ -67,7 +67,7 @@ class Trial:
             model,
             parts,
             refinement or (problem.refinement if model is None else model.model.refinement),
-            metrics or ("rel_l2", SPLITTING),
+            tuple(dict.fromkeys(metrics or ("rel_l2", SPLITTING))),
             by_hand,
             rules,
             ALL in (schemes or ()),
@@ -102,7 +102,8 @@ class Trial:
             methods += self._rivals(self.model, data) if self.compare else []
         if self.every_scheme:
             methods += portfolio(self.parts, data.setting)
-        return methods or list(portfolio(self.parts, data.setting, copies=(1,)))
+        methods = methods or list(portfolio(self.parts, data.setting, copies=(1,)))
+        return list({str(method): method for method in methods}.values())  # one that was named twice is judged once
 
     def _rivals(self, model: HyCOP, data: Dataset) -> list[Method]:
         """The classical schemes whose mean work is at most 1.02 times the model's."""

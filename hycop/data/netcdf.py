@@ -102,10 +102,19 @@ def _readable(path: Path) -> Iterator[None]:
         raise DatasetError(f"{path}: cannot be read (permission denied)") from None
     # h5py, zipfile and NumPy's header parser raise nearly every kind of exception for broken bytes.
     except Exception as error:
+        if _is_classic(path):
+            raise DatasetError(
+                f"{path}: is in netCDF's classic format; convert it to netCDF-4 (nccopy -k nc4 {path.name} new.nc)"
+            ) from None
         kind = "npz" if path.suffix.lower() == ".npz" else "netCDF-4"
         raise DatasetError(
             f"{path}: not a whole {kind} dataset ({_first_line(error)}); it may be damaged, make or copy it again"
         ) from None
+
+
+def _is_classic(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(3) == b"CDF"
 
 
 def _to_xarray(dataset: Dataset) -> xr.Dataset:
@@ -186,7 +195,10 @@ def _read_npz(path: Path) -> xr.Dataset:
             continue
         notes = {key: arrays[f"{name}.{key}"].item() for key in ("role", "normal") if f"{name}.{key}" in arrays}
         variables[name] = (_implied_dims(name, array.ndim), array, notes)
-    return xr.Dataset(variables, attrs=attrs)
+    try:
+        return xr.Dataset(variables, attrs=attrs)
+    except ValueError as error:  # sizes that contradict each other
+        raise InvalidInputError(f"the arrays do not go together: {_first_line(error)}") from None
 
 
 def _plain_array(file: Any, name: str) -> Array:

@@ -214,9 +214,9 @@ class _Layout(ABC):
 class _Gas(_Layout):
     @classmethod
     def of(cls, file: Any) -> _Gas:
-        axes = sum(name in file for name in ("Vx", "Vy", "Vz"))
-        names = _gas_names(max(1, axes))
-        shapes = {name: _array(file, name, 2 + len(names) - 2).shape for name in names}
+        axes = len(_array(file, "density", *(2 + axes for axes in range(1, 1 + len(AXES)))).shape) - 2
+        names = _gas_names(axes)
+        shapes = {name: _array(file, name, 2 + axes).shape for name in names}
         for name, shape in shapes.items():
             if shape != shapes["density"]:
                 raise DatasetError(f"{file.filename}: {name} has shape {shape}, but density has {shapes['density']}")
@@ -298,7 +298,7 @@ def _numbered(channels: int) -> tuple[Channel, ...]:
 
 def _plain(value: Any) -> float | str:
     number = np.asarray(value)
-    return float(number) if number.ndim == 0 and number.dtype.kind in REAL else str(value)
+    return float(number.item()) if number.size == 1 and number.dtype.kind in REAL else str(value)
 
 
 def _array(file: Any, name: str, *ranks: int) -> Any:

@@ -36,7 +36,8 @@ def as_given(data: Dataset) -> Dataset:
 
 def ungated(model: Model) -> HyCOP:
     """The policy as it was learned, whatever the gate decided."""
-    return HyCOP.of(replace(model, gate=replace(model.gate, kept=True, classical_when_clipped=False)))
+    gate = replace(model.gate, kept=True, classical_when_clipped=False, classical_when_far=False)
+    return HyCOP.of(replace(model, gate=gate))
 
 
 def classical_alone(model: Model) -> HyCOP:

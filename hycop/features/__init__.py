@@ -73,6 +73,10 @@ class FeatureMap:
         return np.stack([FEATURES[name](query) for name in self.names], axis=1)
 
 
+LEAST_WIDTH = 0.1
+"""Of a range, for what lies far beyond it: most features are decimal logarithms, and this is a quarter more."""
+
+
 @dataclass(frozen=True)
 class FeatureRange:
     """The range of each feature over the training queries: what a policy knows, and where it stops being trusted."""
@@ -89,15 +93,21 @@ class FeatureRange:
         return cls(tuple(map(float, values.min(axis=0))), tuple(map(float, values.max(axis=0))))
 
     def normalised(self, values: Array) -> Array:
-        """Mapped to [−1, 1] over the range, and flat beyond it; a feature that does not vary is 0."""
+        """Mapped to [−1, 1] over the range, and flat beyond it; a feature that does not vary, or is no number, is 0."""
         low, high = np.asarray(self.low), np.asarray(self.high)
         span = np.where(high > low, high - low, 1.0)
-        centred = np.where(high > low, 2.0 * (values - low) / span - 1.0, 0.0)
+        centred = np.where((high > low) & ~np.isnan(values), 2.0 * (values - low) / span - 1.0, 0.0)
         return np.clip(centred, -1.0, 1.0)
 
     def outside(self, values: Array) -> Array:
         """Which features of which samples lie beyond the range, (batch, feature)."""
-        return (values < np.asarray(self.low)) | (values > np.asarray(self.high))
+        return ~((values >= np.asarray(self.low)) & (values <= np.asarray(self.high)))
+
+    def far(self, values: Array) -> Array:
+        """Which lie further beyond the range than it is wide, so that nothing learned says anything about them."""
+        low, high = np.asarray(self.low), np.asarray(self.high)
+        width = np.maximum(high - low, LEAST_WIDTH)
+        return ~((values >= low - width) & (values <= high + width))
 
 
 def describe(names: Sequence[str], values: Array) -> str:

@@ -44,7 +44,8 @@ class SpectralDiffusion:
     """Diffusion u_t = Σ_i D_i ∂_ii u: every mode decays by e^{−Σ D_i k_i² τ}.
 
     Fourier modes on periodic axes, cosines (zero gradient at both ends) on the others. Exact and stable for any
-    duration. Parameters: ``Dx``, ``Dy``, ``Dz``, one per axis, not negative.
+    duration; together with wind towards a wall the layer there needs many cosines, and finite volumes err less.
+    Parameters: ``Dx``, ``Dy``, ``Dz``, one per axis, not negative.
     """
 
     advances: ClassVar[frozenset[str]] = frozenset({"diffusion"})

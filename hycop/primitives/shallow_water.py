@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
-from hycop.errors import IncompatibleError, InvalidInputError, UnknownNameError
+from hycop.errors import InvalidInputError, InvalidSampleError, UnknownNameError
 from hycop.grid import BOUNDARIES, Array
 from hycop.kernels import shallow_water as kernel
 from hycop.kernels.reconstruction import STAGES
@@ -48,9 +48,10 @@ def _check_wet(u: Array, system: int) -> None:
     """Refuses a dry bed, where only both processes together have a solution; a negative depth is lost, as elsewhere."""
     dry = np.flatnonzero((u[:, 0] == 0).reshape(u.shape[0], -1).any(axis=1))
     if dry.size and system != kernel.BOTH:
-        raise IncompatibleError(
-            f"sample {dry[0]} has a dry bed (h = 0): gravity waves and momentum cannot be told apart there; take a "
-            "primitive that advances both, as ShallowWater in the dictionary 'unsplit'"
+        raise InvalidSampleError(
+            int(dry[0]),
+            " has a dry bed (h = 0): gravity waves and momentum cannot be told apart there; take a primitive that "
+            "advances both, as ShallowWater in the dictionary 'unsplit'",
         )
 
 

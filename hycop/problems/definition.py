@@ -140,11 +140,21 @@ class Problem:
 
         Nothing may be negative. Where a dictionary bears a vacuum there may be one; others refuse it when they run.
         """
+        axes = data.setting.grid.axes
+        if axes != len(self.shape):
+            raise InvalidInputError(f"the data have {axes} axes, but problem {self.name} has {len(self.shape)}")
+        if len(data.setting.channels) != len(self.channels):
+            wanted = ", ".join(channel.name for channel in self.channels)
+            raise InvalidInputError(
+                f"the data have {len(data.setting.channels)} channels, but problem {self.name} has {wanted}"
+            )
         known, given = set(self.parameters), set(data.setting.params)
         for name in sorted(given - known):
             raise UnknownNameError("parameter", name, known, f"(of problem {self.name})")
         for name in sorted(known - given):
-            raise InvalidInputError(f"parameter '{name}' of problem {self.name} is missing from the data")
+            raise InvalidInputError(
+                f"parameter '{name}' of problem {self.name} is missing from the data (for PDEBench: --param {name}=…)"
+            )
         for name, values in data.setting.params.items():
             _check_coefficient(name, values)
         arranged = data.arranged(self.channels)
@@ -241,14 +251,23 @@ class Problem:
         )
 
     def queries(
-        self, samples: int, split: str = "id", seed: int = 0, *, boundary: str | Sequence[str] | None = None
+        self,
+        samples: int,
+        split: str = "id",
+        seed: int = 0,
+        *,
+        times: Sequence[float] | None = None,
+        boundary: str | Sequence[str] | None = None,
     ) -> Query:
-        """The queries of ``sample`` on the problem's own cells, without truth; states are those at cell centres."""
+        """The queries of ``sample`` on the problem's own cells, at the last of its times, without the truth."""
         grid = self.grid(None, boundary)
+        asked = None if times is None else _checked_times(times)
         setting, at, initial = self._queries(
-            self.split(split), split, seed, 0, samples, grid.shape, grid.boundary, None
+            self.split(split), split, seed, 0, samples, grid.shape, grid.boundary, asked
         )
-        return Query(initial(setting.grid), setting, at[:, -1])
+        reference = self.reference(frozenset(self.processes), grid.boundary, grid.shape)
+        start = reference.trajectory(initial, setting, np.zeros((samples, 1)))[:, 0]
+        return Query(start, setting, at[:, -1])
 
     def _queries(
         self,
@@ -310,3 +329,14 @@ def _check_positive(states: Array, setting: Setting, frame: int, vacuum: bool) -
                     f"{channel.name} of sample {bad[0]}, time index {frame}, is {lowest[bad[0]]:g} somewhere: "
                     f"it must {'not be negative' if vacuum else 'be above zero'}"
                 )
+            empty = (states[:, position] == 0)[:, None]
+            moving = (empty & (states[:, _momenta(setting)] != 0)).reshape(setting.batch, -1).any(axis=1)
+            if moving.any():
+                raise InvalidInputError(
+                    f"{channel.name} of sample {np.flatnonzero(moving)[0]}, time index {frame}, is 0 where there is "
+                    "momentum: nothing cannot move"
+                )
+
+
+def _momenta(setting: Setting) -> list[int]:
+    return [position for position, channel in enumerate(setting.channels) if channel.normal is not None]

@@ -66,6 +66,8 @@ def assembled(path: Path, document: Document, dictionary: Dictionary) -> Model:
         finer=document.finer,
         static_theta=static,
         changes=tuple(document.changes),
+        untrained=tuple(document.untrained),
+        trained_boundary=None if document.trained_boundary is None else tuple(document.trained_boundary),
     )
 
 

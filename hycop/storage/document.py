@@ -18,8 +18,9 @@ from hycop.grid import AXES
 from hycop.model import MOST_FINER
 from hycop.policy import LONGEST, Budget
 from hycop.training import TrainingConfig
+from hycop.training.checkpoint import MODEL
 
-FILE = "model.json"
+FILE = MODEL
 KIND = "hycop-model"
 SCHEMA = 1
 LARGEST = 16 * 2**20
@@ -103,6 +104,7 @@ class GatePart(_Part):
     classical_extreme: Measure
     classical_when_clipped: bool
     classical_when_repeated: bool = False
+    classical_when_far: bool = True
     learned_work: Measure
     classical_work: Measure
     samples: Annotated[int, Field(ge=0)]
@@ -136,6 +138,8 @@ class Document(_Part):
     refinement: Annotated[int, Field(ge=1, le=64)]
     finer: Annotated[int, Field(ge=1, le=MOST_FINER)] = 1
     changes: Annotated[list[Annotated[str, Field(max_length=2000)]], Field(max_length=1000)] = []
+    untrained: Names = []
+    trained_boundary: Names | None = None
     files: Annotated[dict[str, str], Field(max_length=64)]
 
 

@@ -20,10 +20,11 @@ import numpy as np
 
 from hycop.errors import HyCOPError
 from hycop.evolution import State
-from hycop.files import output_folder, remove_leftovers, replacing
+from hycop.files import ABOUT_DATA, output_folder, remove_leftovers, replacing
 from hycop.grid import Array
 
 FILE = "checkpoint.npz"
+MODEL = "model.json"
 HISTORY = "history.jsonl"
 DATA = ("train.nc", "held_out.nc")
 LOCK = "lock"
@@ -60,10 +61,13 @@ def array_hash(*arrays: Array) -> str:
 @contextmanager
 def claimed(folder: Path, resume: bool) -> Iterator[Path]:
     """The folder, made if need be, for this trainer alone; the lock goes with the process, however it ends. One that
-    was made for a run that wrote nothing is removed again."""
+    was made for a run that wrote nothing, or whose data or settings turned out to be wrong, is removed again."""
     made = not folder.exists()
     output_folder(folder)
-    descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT)
+    try:
+        descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT)
+    except OSError as error:
+        raise RunFolderError(f"{folder}: cannot be written ({error.strerror}); choose another folder") from None
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -73,8 +77,12 @@ def claimed(folder: Path, resume: bool) -> Iterator[Path]:
         for name in (FILE, HISTORY, *DATA):
             remove_leftovers(folder / name)
         yield folder
+    except ABOUT_DATA:
+        if made and not any((place / FILE).exists() for place in (folder, *folder.glob("point*"))):
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
     finally:
-        if made and [entry.name for entry in folder.iterdir()] == [LOCK]:
+        if made and folder.exists() and [entry.name for entry in folder.iterdir()] == [LOCK]:
             shutil.rmtree(folder, ignore_errors=True)
         os.close(descriptor)
 
@@ -82,6 +90,8 @@ def claimed(folder: Path, resume: bool) -> Iterator[Path]:
 def _refuse_another(folder: Path, resume: bool) -> None:
     if (folder / FILE).exists() and not resume:
         raise RunFolderError(f"{folder}: holds a run already; go on with --resume, or choose another folder")
+    if (folder / MODEL).exists() and not (resume and (folder / HISTORY).exists()):
+        raise RunFolderError(f"{folder}: holds a model already, which would be lost; choose another folder")
 
 
 def write(folder: Path, checkpoint: Checkpoint) -> None:

@@ -66,8 +66,13 @@ class View:
 
     def outside(self, query: Query) -> Array:
         """Which of the names of which queries lie where nothing was learned, (batch, name)."""
-        beyond = self.gain_features(query) > np.asarray(self.gain_ranges.high)
+        beyond = ~(self.gain_features(query) <= np.asarray(self.gain_ranges.high))
         return np.concatenate([self.ranges.outside(self.features(query)), beyond], axis=1)
+
+    def far(self, query: Query) -> Array:
+        """Which queries lie further outside than the range in which was learned is wide, (batch,)."""
+        out: Array = np.asarray(self.ranges.far(self.features(query)).any(axis=1))
+        return out
 
     @classmethod
     def of(cls, features: FeatureMap, gain_features: FeatureMap, query: Query) -> View:
