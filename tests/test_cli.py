@@ -113,6 +113,18 @@ def test_program(tmp_path: Path) -> None:
     assert again.returncode == 0, again.stderr
 
 
+def test_the_work_of_a_program_is_that_of_an_evaluation(tmp_path: Path) -> None:
+    """On the finer grid on which both run; what is named twice is judged once."""
+    shown = hycop_command("program", "burgers1d", "--scheme", "strang", "--json", tmp_path / "p.json")
+    twice = ("--scheme", "strang", "--metric", "rel_l2")
+    judged = hycop_command(
+        "evaluate", "burgers1d", "--samples", "1", "--seeds", "1", *twice, *twice, "--json", tmp_path / "e.json"
+    )
+    assert shown.returncode == judged.returncode == 0, shown.stderr + judged.stderr
+    row = json.loads((tmp_path / "e.json").read_text())["rows"][0]
+    assert row["seeds"] == 1 and row["work"] == json.loads((tmp_path / "p.json").read_text())["work"]
+
+
 def test_check() -> None:
     good = hycop_command("check", "hycop.primitives:ExactLogistic")
     assert good.returncode == 0, good.stdout + good.stderr

@@ -57,6 +57,14 @@ def test_predict_flags_what_it_was_not_trained_for(run: Path, tmp_path: Path) ->
         assert answer.take(slice(0, 2)).at(1).untrusted.shape == (2, 2)  # type: ignore[union-attr]
 
 
+def test_a_finished_model_is_not_trained_over(run: Path) -> None:
+    """Also where nothing was to be learned, so that there is no checkpoint."""
+    before = (run / "model.json").read_bytes()
+    result = train(run)
+    assert result.returncode == 2 and "holds a" in result.stderr and "choose another folder" in result.stderr
+    assert (run / "model.json").read_bytes() == before
+
+
 def test_settings_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "small.yaml").write_text(
         "preset: laptop\nsamples: 16\ntries: 1\npatterns: 1\nrounds: 1\niterations: 2\ndictionary: upwind\n"

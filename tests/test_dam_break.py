@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -75,6 +76,24 @@ def test_a_file_with_a_dry_bed_goes_to_the_dictionary_that_bears_it(tmp_path: Pa
         load(tmp_path / "dry.nc", "swe2d")
     assert load(tmp_path / "dry.nc", "swe2d", kin_of("swe2d")).problem == "dambreak2d"
     assert kin_of("ns2d") == {"ns2d", "ns2d-pdebench"} and kin_of("somebody's") == frozenset()
+
+
+def test_errors_name_the_sample_of_the_file(tmp_path: Path) -> None:
+    """Which is not that of the query, where a sample is asked at several times, nor that of a batch in its order."""
+    data = hycop.problem("swe1d").sample(3, "id", seed=1, times=[0.1, 0.2], shape=(16,))
+    states = data.states.copy()
+    states[1, 0, :, 4:8] = 0.0
+    save(replace(data, states=states), tmp_path / "dry.nc")
+    asked = ("evaluate", "swe1d", "--data", "dry.nc")
+    split = hycop_command(*asked, "--scheme", "Strang", folder=tmp_path)
+    assert split.returncode == 2 and "dry.nc: sample 1 has a dry bed" in split.stderr
+    refused = hycop_command("train", "swe1d", "--data", "dry.nc", "--out", "run", folder=tmp_path)
+    assert refused.returncode == 2 and "dry.nc: sample 1 has a dry bed" in refused.stderr
+    assert not (tmp_path / "run").exists()
+    states[1, 0, 1, 5] = 0.1
+    save(replace(data, states=states), tmp_path / "dry.nc")
+    moving = hycop_command(*asked, "--dictionary", "unsplit", "--scheme", "Lie", folder=tmp_path)
+    assert moving.returncode == 2 and "h of sample 1, time index 0, is 0 where there is momentum" in moving.stderr
 
 
 @pytest.mark.parametrize("shallow", [0.25, 0.01])

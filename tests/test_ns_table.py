@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hycop import evaluation
+from hycop import evaluation, surrogate
 from hycop.data import Dataset, write_pdebench
 from hycop.evaluation import Row
 from hycop.experiments import fixtures, ns, table
@@ -35,6 +35,7 @@ def bench(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Bench:
         return self.data(name, "train", seed + 1, 4)
 
     monkeypatch.setattr(Bench, "held_out", held_out)
+    monkeypatch.setattr(surrogate, "FEWEST_HELD_OUT", 1)
     ns.converged.cache_clear()
     return Bench(2, 1, lambda text, share: None, "quick", tmp_path)
 

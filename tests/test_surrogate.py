@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 import hycop
 from hycop.data import load, save
 from hycop.errors import HyCOPError, InvalidInputError
+from hycop.features import FeatureRange
 from hycop.metrics import rel_l2
 from hycop.surrogate import NotFittedError, UntrustedWarning
 
@@ -66,6 +68,39 @@ def test_untrusted_queries_are_flagged(model: hycop.HyCOP) -> None:
     assert flags.shape == (10, 1) and np.array_equal(flags[:, 0], outside) and outside.any()
     with pytest.warns(UntrustedWarning, match="outside the trained range"):
         model.predict(data.states[:, 0], data.setting.params, 0.5)
+
+
+def test_far_from_training_programs_are_classical(model: hycop.HyCOP) -> None:
+    """Slightly outside the policy is used, further than a range is wide the scheme of the gate."""
+    query = PROBLEM.sample(1, "id", seed=2).query
+    inner = replace(model.model, gate=replace(model.model.gate, kept=True, classical_when_clipped=False))
+    value = float(inner.view.features(query)[0, 0])
+    wide = [(-99.0, 99.0)] * (len(inner.view.features.names) - 1)
+    classical = str(inner.gate.scheme.programs(query, inner.dictionary)[0])
+    for widths, far in ((0.5, False), (1.5, True)):
+        low, high = zip((value - 0.4 * (widths + 1), value - 0.4 * widths), *wide, strict=True)
+        moved = replace(inner, view=replace(inner.view, ranges=FeatureRange(low, high)))
+        assert moved.untrusted(query).any() and moved.view.far(query).tolist() == [far]
+        assert (str(moved.programs(query)[0]) == classical) is far
+
+
+def test_features_that_are_no_numbers_are_not_trusted() -> None:
+    ranges = FeatureRange((0.0, 1.0), (2.0, 1.0))
+    values = np.array([[1.0, 1.0], [np.nan, 1.05], [5.0, 1.2]])
+    assert ranges.outside(values).tolist() == [[False, False], [True, True], [True, True]]
+    assert ranges.far(values).tolist() == [[False, False], [True, False], [True, True]]
+    assert ranges.normalised(values).tolist() == [[0.0, 0.0], [0.0, 0.0], [1.0, 0.0]]
+
+
+@pytest.mark.parametrize("dtype", [">f8", ">f4", "f2", "f4", "i4"])
+def test_states_of_any_real_kind(model: hycop.HyCOP, dtype: str) -> None:
+    u0 = np.round(4 * np.random.default_rng(0).random((2, 1, 50))).astype(dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UntrustedWarning)
+        states = model.predict(u0, {"cx": 1.0, "Dx": 0.1}, 0.2)
+        exact = model.predict(u0.astype(np.float64), {"cx": 1.0, "Dx": 0.1}, 0.2)
+    assert states.dtype == (np.float32 if dtype == "f4" else np.float64)
+    np.testing.assert_allclose(states, exact, rtol=1e-5, atol=1e-5)
 
 
 def test_longer_times_repeat_the_program(model: hycop.HyCOP) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hycop import surrogate
 from hycop.data import Dataset
 from hycop.evaluation import Row, answered
 from hycop.experiments import (
@@ -51,6 +52,7 @@ def bench(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Bench:
         return self.data(name, "trajectory" if config.horizon == "trajectory" else "train", seed + 1, 8)
 
     monkeypatch.setattr(Bench, "held_out", held_out)
+    monkeypatch.setattr(surrogate, "FEWEST_HELD_OUT", 1)
     return Bench(2, 1, lambda text, share: None, "quick", tmp_path)
 
 

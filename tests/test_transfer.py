@@ -48,6 +48,20 @@ def test_the_policy_stays_as_it_was(model: HyCOP) -> None:
     assert errors[1] < 0.7 * errors[0]
 
 
+def test_what_was_not_trained_is_not_trusted(model: HyCOP, tmp_path: Path) -> None:
+    """Between walls that were swapped in nothing was learned, in the old box nothing is new; also after a reload."""
+    queries = {name: PROBLEM.queries(4, "train", boundary=name) for name in ("periodic", "wall")}
+    inside = ~model.doubts(queries["periodic"])[0]
+    assert inside.any()
+    hycop.swap(model, boundary="wall", auto=True).model.save(tmp_path / "walls")
+    walls = HyCOP.load(tmp_path / "walls")
+    flags, reasons = walls.doubts(queries["wall"])
+    assert flags.all() and {"primitive advection", "boundary wall"} <= set(reasons)
+    assert "boundary periodic" not in walls.doubts(queries["periodic"])[1]
+    back = hycop.swap(hycop.swap(model, finer=2).model, finer=3).model
+    np.testing.assert_array_equal(back.doubts(queries["periodic"])[0], ~inside)
+
+
 @pytest.mark.parametrize("other", ["UpwindAdvection", "upwind", UpwindAdvection()], ids=str)
 def test_primitives_by_name_by_dictionary_or_as_they_are(model: HyCOP, other: str | UpwindAdvection) -> None:
     swapped, changes = hycop.swap(model, primitives={"advection": other})
