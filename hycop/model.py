@@ -20,6 +20,9 @@ from hycop.training import Gate, TrainingConfig, View
 MOST_REPEATS = 1024
 """How often a program is repeated at most."""
 
+NO_LONGER = 1e-6
+"""Of the longest trained time, by how much more a time may be: files in single precision round it."""
+
 MOST_FINER = 64
 """How many times as often as its length asks for."""
 
@@ -85,7 +88,7 @@ class Model:
         times that."""
         known = np.asarray(self.longest)
         ratio = np.where(known > 0, clock(query) / np.where(known > 0, known, 1.0), 0.0).max(axis=1)
-        repeats = np.maximum(1.0, np.ceil(ratio - 1e-9)) * self.finer
+        repeats = np.maximum(1.0, np.ceil(ratio - NO_LONGER)) * self.finer
         if not (repeats <= MOST_REPEATS).all():
             worst = int(np.argmax(np.nan_to_num(repeats, nan=np.inf)))
             raise InvalidSampleError(

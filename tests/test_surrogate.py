@@ -12,7 +12,7 @@ import pytest
 import hycop
 from hycop.data import load, save
 from hycop.errors import HyCOPError, InvalidInputError
-from hycop.features import FeatureRange
+from hycop.features import FeatureRange, clock
 from hycop.metrics import rel_l2
 from hycop.surrogate import NotFittedError, UntrustedWarning
 
@@ -170,3 +170,12 @@ def test_data_of_another_run_in_the_folder_are_not_taken_for_ones_own(tmp_path: 
     )
     assert np.array_equal(resumed.model.theta, alone.model.theta)
     assert resumed.model.data_hash == alone.model.data_hash and load(tmp_path / "train.nc").seed == 1
+
+
+def test_a_time_rounded_to_single_precision_is_no_longer_time(model: hycop.HyCOP) -> None:
+    """Else the program for the longest trained time would be repeated for data of a file in single precision."""
+    query = PROBLEM.sample(1, "id", seed=5).query
+    longest = replace(model.model, longest=tuple(clock(query)[0]))
+    rounded = hycop.Query(query.u0, query.setting, query.time * (1 + 2.0**-24))
+    assert longest.repeats(rounded).tolist() == [1]
+    assert longest.repeats(hycop.Query(query.u0, query.setting, query.time * 1.001)).tolist() == [2]
