@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -22,6 +22,9 @@ MOST_REPEATS = 1024
 
 NO_LONGER = 1e-6
 """Of the longest trained time, by how much more a time may be: files in single precision round it."""
+
+SAME = 0.1
+"""By what share a coefficient may differ from that of all of training."""
 
 MOST_FINER = 64
 """How many times as often as its length asks for."""
@@ -49,6 +52,8 @@ class Model:
     refinement: int = 1
     finer: int = 1
     static_theta: Array | None = None
+    constants: Mapping[str, float] = field(default_factory=dict)
+    """Coefficients that were the same in all of training."""
     changes: tuple[str, ...] = ()
     """What was swapped since training, a line for each."""
     untrained: tuple[str, ...] = ()
@@ -75,8 +80,15 @@ class Model:
         if self.gate.classical_when_clipped:
             outside |= self.untrusted(query).any(axis=1)
         if self.gate.classical_when_far:
-            outside |= self.view.far(part)
+            outside |= self.view.far(part) | self._foreign(query)
         return _chosen(outside, classical, learned) if outside.any() else learned
+
+    def _foreign(self, query: Query) -> Array:
+        """Queries with another coefficient where all of training had the same one."""
+        out = np.zeros(query.batch, dtype=bool)
+        for name, value in self.constants.items():
+            out |= np.abs(query.setting.params.get(name, value) - value) > SAME * abs(value)
+        return out
 
     @property
     def held_out_error(self) -> float:

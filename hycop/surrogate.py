@@ -288,6 +288,7 @@ def _learned(task: Task, problem: str, config: TrainingConfig, seed: int, **opti
         metrics={"train_loss": done.loss, "held_out_error": done.gate.learned_error},
         refinement=config.refinement,
         static_theta=done.static_theta,
+        constants={name: float(values[0]) for name, values in setting.params.items() if np.ptp(values) == 0},
     )
 
 

@@ -82,13 +82,16 @@ def test_far_from_training_programs_are_classical(model: hycop.HyCOP) -> None:
         moved = replace(inner, view=replace(inner.view, ranges=FeatureRange(low, high)))
         assert moved.untrusted(query).any() and moved.view.far(query).tolist() == [far]
         assert (str(moved.programs(query)[0]) == classical) is far
+    for share, other in ((0.05, False), (0.2, True)):
+        known = replace(inner, constants={"Dx": float(query.setting.params["Dx"][0]) * (1 + share)})
+        assert (str(known.programs(query)[0]) == classical) is other
 
 
 def test_features_that_are_no_numbers_are_not_trusted() -> None:
     ranges = FeatureRange((0.0, 1.0), (2.0, 1.0))
     values = np.array([[1.0, 1.0], [np.nan, 1.05], [5.0, 1.2]])
     assert ranges.outside(values).tolist() == [[False, False], [True, True], [True, True]]
-    assert ranges.far(values).tolist() == [[False, False], [True, False], [True, True]]
+    assert ranges.far(values).tolist() == [[False, False], [True, False], [True, False]]
     assert ranges.normalised(values).tolist() == [[0.0, 0.0], [0.0, 0.0], [1.0, 0.0]]
 
 

@@ -133,8 +133,8 @@ class Entry:
         return answered(self.programs_of, query, self.parts)
 
 
-def _entries(bench: Bench, learned: Learned, seed: int) -> Iterator[Entry]:
-    """The model and its opponents; the classical one is the best at equal work on the model's own held-out queries."""
+def _entries(bench: Bench, learned: Learned, seed: int, data: Dataset) -> Iterator[Entry]:
+    """The model and its opponents; the classical one takes no more work on the data."""
     inner = learned.model.model
     known = problem(inner.problem).dictionaries
     own = next(iter(known))
@@ -148,16 +148,17 @@ def _entries(bench: Bench, learned: Learned, seed: int) -> Iterator[Entry]:
         yield Entry("HyCOP", variant, CONSERVATIVE, model, known[CONSERVATIVE])
         if static is not None:
             yield Entry("static", variant, own, Repeated(HyCOP.of(static), times), known[own])
-        few = judges.query.take(slice(0, COSTED))
+        few = data.query.take(slice(0, COSTED))
         asked = judges.query, judges.truth, few, model.measure(few, known[own]).work
         rival = best_classical(known[own], *asked, error=inner.config.metric, repeats=times)
         yield Entry(CLASSICAL, variant, own, rival, known[own])
 
 
-def _judged(entries: Mapping[str, Entry], learned: Learned, data: Dataset) -> list[Row]:
+def _judged(bench: Bench, learned: Learned, seed: int, data: Dataset) -> list[Row]:
     """All rows of a trained model and its opponents on one dataset."""
     chosen = problem(learned.model.model.problem)
     own = next(iter(chosen.dictionaries))
+    entries = {str(entry): entry for entry in _entries(bench, learned, seed, data)}
     found = evaluate(
         list(entries.values()), chosen.dictionary, [data], metrics=METRICS, label=own, border=chosen.border
     )
@@ -209,8 +210,7 @@ def _pdebench(bench: Bench, seed: int) -> list[Row]:
     learned = bench.learned("ns2d-pdebench", seed)
     judge, own = pdebench(), bench.data("ns2d-pdebench", "id", seed)
     datasets = [*([] if judge is None else [judge]), own, bench.data("ns2d-pdebench", "ood", seed)]
-    entries = {str(entry): entry for entry in _entries(bench, learned, seed)}
-    rows = [row for data in datasets for row in _judged(entries, learned, data)]
+    rows = [row for data in datasets for row in _judged(bench, learned, seed, data)]
     speedups = _speedups([row for row in rows if row.split == "id"], own)
     return [*rows, *speedups, training_seconds(learned, rows[0])]
 
@@ -219,8 +219,7 @@ def _converged(bench: Bench, seed: int) -> list[Row]:
     learned, judge = bench.learned("ns2d", seed), converged()
     datasets = [*([] if judge is None else [judge])]
     datasets += [bench.data("ns2d", split, seed, shape=CONVERGED) for split in ("id", "ood")]
-    entries = {str(entry): entry for entry in _entries(bench, learned, seed)}
-    rows = [row for data in datasets for row in _judged(entries, learned, data)]
+    rows = [row for data in datasets for row in _judged(bench, learned, seed, data)]
     return [*rows, training_seconds(learned, rows[0])]
 
 

@@ -74,7 +74,7 @@ class FeatureMap:
 
 
 LEAST_WIDTH = 0.1
-"""Of a range, for what lies far beyond it: most features are decimal logarithms, and this is a quarter more."""
+"""Of a range that something can lie far beyond: most features are decimal logarithms, and this is a quarter more."""
 
 
 @dataclass(frozen=True)
@@ -104,10 +104,12 @@ class FeatureRange:
         return ~((values >= np.asarray(self.low)) & (values <= np.asarray(self.high)))
 
     def far(self, values: Array) -> Array:
-        """Which lie further beyond the range than it is wide, so that nothing learned says anything about them."""
+        """Which lie further beyond the range than it is wide, so that nothing learned says anything about them; where
+        next to nothing varied, nothing was learned to depend on it."""
         low, high = np.asarray(self.low), np.asarray(self.high)
-        width = np.maximum(high - low, LEAST_WIDTH)
-        return ~((values >= low - width) & (values <= high + width))
+        width = high - low
+        near = (values >= low - width) & (values <= high + width)
+        return np.isnan(values) | (~near & (width > LEAST_WIDTH))
 
 
 def describe(names: Sequence[str], values: Array) -> str:

@@ -65,6 +65,7 @@ def assembled(path: Path, document: Document, dictionary: Dictionary) -> Model:
         refinement=document.refinement,
         finer=document.finer,
         static_theta=static,
+        constants=dict(document.constants),
         changes=tuple(document.changes),
         untrained=tuple(document.untrained),
         trained_boundary=None if document.trained_boundary is None else tuple(document.trained_boundary),

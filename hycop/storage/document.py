@@ -137,6 +137,7 @@ class Document(_Part):
     metrics: Annotated[dict[Name, Measure], Field(max_length=1000)]
     refinement: Annotated[int, Field(ge=1, le=64)]
     finer: Annotated[int, Field(ge=1, le=MOST_FINER)] = 1
+    constants: Annotated[dict[Name, float], Field(max_length=64)] = {}
     changes: Annotated[list[Annotated[str, Field(max_length=2000)]], Field(max_length=1000)] = []
     untrained: Names = []
     trained_boundary: Names | None = None

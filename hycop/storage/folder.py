@@ -79,6 +79,7 @@ def _content(model: Model) -> dict[str, object]:
         "metrics": {name: _measure(value) for name, value in model.metrics.items()},
         "refinement": model.refinement,
         "finer": model.finer,
+        "constants": dict(model.constants),
         "changes": model.changes,
         "untrained": model.untrained,
         "trained_boundary": model.trained_boundary,

@@ -45,8 +45,8 @@ class Gate:
     """The decision of a run and its numbers: mean errors on the held-out queries and on their most extreme tenth.
 
     ``classical_when_repeated``: beyond the times of training only the first part is the policy's, the rest classical.
-    ``classical_when_far``: queries further outside the trained ranges than these are wide get the classical programs,
-    because the most extreme held-out queries say nothing about them.
+    ``classical_when_far``: queries further outside the trained ranges than these are wide, or with other coefficients
+    where all of training had the same, get the classical programs: the held-out queries say nothing about them.
     """
 
     kept: bool

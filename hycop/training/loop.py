@@ -71,8 +71,7 @@ class View:
 
     def far(self, query: Query) -> Array:
         """Which queries lie further outside than the range in which was learned is wide, (batch,)."""
-        out: Array = np.asarray(self.ranges.far(self.features(query)).any(axis=1))
-        return out
+        return np.asarray(self.ranges.far(self.features(query)).any(axis=1))
 
     @classmethod
     def of(cls, features: FeatureMap, gain_features: FeatureMap, query: Query) -> View:
