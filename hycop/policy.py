@@ -12,7 +12,7 @@ process that the equation does not have is redundant; its mass is free between 0
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations, pairwise
 from typing import Literal, Protocol
@@ -202,15 +202,16 @@ class Pattern:
 class SlotPolicy:
     """Chooses per query among operator patterns; the steps of a primitive share its time by a softmax
 
-        share[p, ·] = softmax(log(classical share) + b_p + Σ_j φ_j(position) t_{p,j}·x)
+        share[p, ·] = softmax(log(classical share) + b_p + Σ_j φ_j(position) t_{p,j}·x),   j = 1 … ``tilts``
 
-    with φ_1 linear and φ_2 quadratic in the position of the step among its own kind. At theta = 0 it is the classical
+    with φ_j a polynomial of degree j in the position of the step among its own kind. At theta = 0 it is the classical
     scheme of the first pattern. The pattern is the one with the largest s_k·(1, x).
     """
 
     patterns: tuple[Pattern, ...]
     allotment: Allotment
     features: int
+    tilts: int = 2
 
     @property
     def size(self) -> int:
@@ -222,12 +223,12 @@ class SlotPolicy:
 
     def _pattern_size(self, pattern: Pattern) -> int:
         return self.allotment.within(pattern.ops).size + sum(
-            len(slots) + self.features * len(basis) for slots, basis in _shared(pattern)
+            len(slots) + self.features * len(basis) for slots, basis in _shared(pattern, self.tilts)
         )
 
     def alone(self) -> SlotPolicy:
         """The first pattern without features: one program for all queries."""
-        return SlotPolicy(self.patterns[:1], self.allotment, 0)
+        return replace(self, patterns=self.patterns[:1], features=0)
 
     def without_redundant(self, theta: Array) -> tuple[SlotPolicy, Array]:
         """The first pattern without redundant primitives, which have a step each, and what is left of its theta."""
@@ -236,7 +237,7 @@ class SlotPolicy:
         steps = [step for step in zip(pattern.ops, pattern.shares, strict=True) if step[0] not in allotment.redundant]
         ops, shares = zip(*steps, strict=True)
         first = self._pattern_size(pattern) - allotment.size + allotment.cover_logits
-        lean = SlotPolicy((Pattern(ops, shares, pattern.origin),), self.allotment, self.features)
+        lean = replace(self, patterns=(Pattern(ops, shares, pattern.origin),))
         return lean, np.delete(theta, slice(first, first + len(allotment.redundant)))
 
     def parts(self) -> list[slice]:
@@ -277,7 +278,7 @@ class SlotPolicy:
         members, batch, k = theta.shape[0], inputs.batch, len(pattern.ops)
         logits = np.tile(np.log(pattern.shares), (members, batch, 1))
         used = 0
-        for slots, basis in _shared(pattern):
+        for slots, basis in _shared(pattern, self.tilts):
             logits[..., slots] += theta[:, None, used : used + len(slots)]
             used += len(slots)
             for phi in basis:
@@ -302,16 +303,24 @@ class SlotPolicy:
 
 
 @lru_cache(maxsize=256)
-def _shared(pattern: Pattern) -> list[tuple[Array, list[Array]]]:
+def _shared(pattern: Pattern, tilts: int) -> list[tuple[Array, list[Array]]]:
     """For each primitive with several steps: its slots, and the position functions that features tilt."""
     out = []
     for op in dict.fromkeys(pattern.ops):
         slots = pattern.slots(op)
         if len(slots) > 1:
-            position = np.linspace(-1.0, 1.0, len(slots))
-            basis = [position, position**2 - np.mean(position**2)]
-            out.append((slots, basis[: min(2, len(slots) - 1)]))
+            out.append((slots, _polynomials(np.linspace(-1.0, 1.0, len(slots)), min(tilts, len(slots) - 1))))
     return out
+
+
+def _polynomials(x: Array, highest: int) -> list[Array]:
+    """xʲ less its parts in lower powers, for j = 1 … highest: orthogonal to each other over symmetric points."""
+    basis = [np.ones_like(x)]
+    for j in range(1, highest + 1):
+        power = x**j
+        # those of the other parity are orthogonal already
+        basis.append(power - sum(np.mean(power * lower) / np.mean(lower**2) * lower for lower in basis[j % 2 : j : 2]))
+    return basis[1:]
 
 
 POSITION_SCALE = 4.0

@@ -69,7 +69,7 @@ def policy_size(problem: Problem) -> int:
     state = np.ones((1, len(problem.channels), *problem.shape))
     allotment = Allotment.of(dictionary, problem.processes, config.budget)
     found = patterns(dictionary, problem.processes, Query(state, setting, np.ones(1)), config.max_steps)
-    return max(SlotPolicy((pattern,), allotment, len(problem.features)).size for pattern in found)
+    return max(SlotPolicy((pattern,), allotment, len(problem.features), config.tilts).size for pattern in found)
 
 
 def boundaries(problem: Problem) -> list[str]:

@@ -39,6 +39,7 @@ FEATURES: Mapping[str, Feature] = {
     "viscous": flows.viscous,
     "mach": flows.mach,
     "sound_crossings": flows.sound_crossings,
+    "sound_time": flows.sound_time,
     "pressure_variation": flows.pressure_variation,
     "unit_length": flows.unit_length,
     "unit_time": flows.unit_time,

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from hycop.errors import InvalidInputError
 from hycop.grid import BOUNDARIES, Array
 from hycop.kernels.compressible import finite_volumes
 from hycop.kernels.density_weighted import diffuse_velocities
@@ -30,9 +31,12 @@ class SqrtDensityViscosity:
     The density stays, and the kinetic energy that is lost heats the flow (pressure by (γ − 1)νρ|∂v|² a time). The
     product √ρ·v diffuses with constant coefficients in a potential that depends on the density; both together are
     taken as averages v ↦ K(h v)/K h with the heat kernel K and a weight h: stable for any duration, spectral in space,
-    of second order in the duration. Keeps density and a constant velocity exactly, momentum and energy only to that
-    order: ``FiniteVolumeGasViscosity`` keeps them. Parameters: ``eta``, ``zeta``, not negative.
+    of second order in the duration, which is taken in ``steps`` equal parts. Keeps density and a constant velocity
+    exactly, momentum and energy only to that order: ``FiniteVolumeGasViscosity`` keeps them. Parameters: ``eta``,
+    ``zeta``, not negative.
     """
+
+    steps: int = 2
 
     advances: ClassVar[frozenset[str]] = frozenset({"viscosity"})
     order: ClassVar[float] = 2
@@ -40,19 +44,23 @@ class SqrtDensityViscosity:
     boundaries: ClassVar[frozenset[str]] = frozenset({"periodic"})
     reversible: ClassVar[bool] = False
 
+    def __post_init__(self) -> None:
+        if self.steps < 1:
+            raise InvalidInputError(f"steps is {self.steps}: at least 1 is needed")
+
     def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
         check_channels(self, setting)
         duration, grid = checked_duration(duration, setting), setting.grid
-        along, across = (nu * duration for nu in viscosities(setting))
+        along, across = (nu * duration / self.steps for nu in viscosities(setting))
         exponents = []
         for axis in range(grid.axes):
             rates = np.stack([along if axis == component else across for component in range(grid.axes)], axis=1)
             decay = rates[:, :, None] * wavenumbers(grid, axis)[:, None] ** 2
             exponents.append(decay.reshape(setting.batch * grid.axes, grid.shape[axis]))
-        return diffuse_velocities(u, tuple(exponents), _ITERATIONS)
+        return diffuse_velocities(u, tuple(exponents), _ITERATIONS, self.steps)
 
     def work(self, u: Array, duration: Array, setting: Setting) -> Array:
-        fields = setting.grid.axes * (_ITERATIONS + 5)
+        fields = setting.grid.axes * (_ITERATIONS + 3 + 2 * self.steps)
         return transform_work(setting) * fields / len(setting.channels)
 
     def example(self, seed: int) -> tuple[Array, Setting]:

@@ -167,11 +167,11 @@ NS2D = Problem(
         "trajectory": _split((0.1, 0.1), [(0.1, 0.1)], (0.005, 0.1)),
     },
     dictionaries=_dictionaries(),
-    features=("mach", "sound_crossings", "viscous"),
+    features=("mach", "sound_crossings", "sound_time", "viscous"),
     gain_features=(),
     reference=_reference,
     # on 32² cells the primitives err more than the composition, so it learns to compose them as finely as can be
-    settings={"shape": (32, 32), "metric": "nrmse", "max_steps": 17, "target": "limit"},
+    settings={"shape": (32, 32), "metric": "nrmse", "max_steps": 17, "tilts": 4, "target": "limit"},
     presets={
         "quick": {"samples": 24, "tries": 2, "patterns": 1, "rounds": 1, "iterations": 4},
         "laptop": {"samples": 48, "validation": 200, "tries": 2, "patterns": 1, "rounds": 2, "iterations": 6},
@@ -188,10 +188,10 @@ PROBLEMS = (
         behaviour="the same as PDEBench's scheme solves it at 128², with its splitting error: for data of PDEBench",
         reference=_pdebench_reference,
         # what this scheme does differently is small beside the error of the primitives on 32² cells
-        settings={"shape": (64, 64), "metric": "nrmse", "max_steps": 17},
+        settings={"shape": (64, 64), "metric": "nrmse", "max_steps": 17, "tilts": 4},
         presets={
             "quick": {"samples": 32, "tries": 1, "patterns": 1, "rounds": 1, "iterations": 3},
-            "laptop": {"samples": 40, "validation": 200, "tries": 1, "patterns": 1, "rounds": 2, "iterations": 6},
+            "laptop": {"samples": 48, "validation": 200, "tries": 1, "patterns": 1, "rounds": 2, "iterations": 6},
         },
     ),
 )

@@ -112,7 +112,7 @@ def _policy(path: Path, document: Document, dictionary: Dictionary, view: View) 
             if not allotment.within(entry.ops).covers:
                 raise InvalidInputError("its steps do not cover every process")
             patterns.append(Pattern(tuple(entry.ops), tuple(entry.shares), entry.origin))
-    return SlotPolicy(tuple(patterns), allotment, part.features)
+    return SlotPolicy(tuple(patterns), allotment, part.features, part.tilts)
 
 
 def _allotment(path: Path, document: Document, dictionary: Dictionary, gains: int) -> Allotment:

@@ -79,6 +79,7 @@ class SlotPart(_Part):
     patterns: Annotated[list[PatternPart], Field(min_length=1, max_length=64)]
     allotment: AllotmentPart
     features: Count
+    tilts: Annotated[int, Field(ge=1, le=LONGEST)] = 2
 
 
 class PositionPart(_Part):

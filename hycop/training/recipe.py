@@ -131,7 +131,7 @@ class Recipe:
 
     def _policy(self) -> Policy:
         if self.config.policy == "slot":
-            return SlotPolicy((self._ranked()[0],), self.allotment, self.features)
+            return self._as_it_stands(self._ranked()[0])[0]
         names = len(self.allotment.names)
         base = PositionPolicy(self.allotment, 0, self.config.max_steps).size
         room = max(0, (MOST_PARAMETERS - base) // (names + 1))
@@ -174,8 +174,15 @@ class Recipe:
         whole = (self._score(pattern, self.objective.query.batch) for *_, pattern in hopeful)
         return list(islice((entry for entry in whole if np.isfinite(entry[0])), FINALISTS)) or first
 
+    @property
+    def _tilts(self) -> int:
+        """As configured, or as many as leave a pattern of the most steps few enough parameters."""
+        room = MOST_PARAMETERS - self.config.max_steps - self.allotment.size
+        each = max(1, self.features * len(self.allotment.names))
+        return max(1, min(self.config.tilts, room // each))
+
     def _as_it_stands(self, pattern: Pattern) -> tuple[SlotPolicy, Array]:
-        policy = SlotPolicy((pattern,), self.allotment, self.features)
+        policy = SlotPolicy((pattern,), self.allotment, self.features, self._tilts)
         return policy, np.zeros(policy.size)
 
     def _score(self, pattern: Pattern, count: int) -> tuple[float, int, str, Pattern]:
@@ -302,7 +309,7 @@ class Recipe:
         """One policy that chooses among the polished patterns, if its choice is worth two per cent on the training
         queries and it stays small; else the best of them alone."""
         best, theta = polished[0]
-        policy = SlotPolicy(tuple(entry.patterns[0] for entry, _ in polished), self.allotment, self.features)
+        policy = replace(best, patterns=tuple(entry.patterns[0] for entry, _ in polished))
         if len(polished) == 1 or policy.size > MOST_PARAMETERS:
             return best, theta
         losses = np.stack([self.objective.of(entry).losses(each[None])[0] for entry, each in polished])
