@@ -18,12 +18,13 @@ demo: $(CORE)  ## train a small model, compare it with the classical schemes, dr
 	$(BIN)/hycop demo --out demo
 
 # Two pytest workers share the cores with Numba's threads; NUMBA_NUM_THREADS=1 make test is kinder to a busy machine.
+# A file stays with one worker, so that what its tests share is trained and compiled once.
 test: $(DEV)  ## style, types, layers, unit tests, doctests and short validation
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy hycop
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/pytest -q -n 2
+	$(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 	@echo "make test: everything passed"
 
 bench: $(CORE)  ## measure speed, as ratios

@@ -6,7 +6,7 @@ from hycop.metrics import rel_l2
 
 def main() -> None:
     problem = hycop.problem("adr2d")
-    data = problem.sample(20, split="ood", seed=0)
+    data = problem.sample(8, split="ood", seed=0)
 
     strang = hycop.splitting("strang").programs(data.query, problem.dictionary)
     print(strang[0])

@@ -144,7 +144,7 @@ def test_check_fails_with_two(tmp_path: Path) -> None:
     assert bad.returncode == 2 and "identity" in bad.stdout
 
 
-def test_table_and_demo(tmp_path: Path) -> None:
+def test_table(tmp_path: Path) -> None:
     listed = hycop_command("table", "--list")
     assert "schemes" in listed.stdout
     result = hycop_command(
@@ -152,7 +152,14 @@ def test_table_and_demo(tmp_path: Path) -> None:
     )
     assert result.returncode == 0, result.stderr
     assert (tmp_path / "schemes_id.png").exists() and json.loads((tmp_path / "t.json").read_text())["rows"]
-    made = hycop_command("demo", "--out", tmp_path / "demo", "--samples", "6")
+
+
+def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for the size of its training, and of the grids of the truth, which take a minute."""
+    small = {"samples": 8, "tries": 1, "patterns": 1, "rounds": 1, "iterations": 2, "max_steps": 5, "shape": (8, 8)}
+    monkeypatch.setattr("hycop.experiments.demo.TRAINING", small)
+    monkeypatch.setitem(hycop.problems.adr.FINEST, 2, 32)
+    made = hycop_command("demo", "--out", tmp_path / "demo", "--samples", "4")
     assert made.returncode == 0, made.stderr
     assert (tmp_path / "demo" / "demo.png").stat().st_size > 20_000
     assert "limit" in made.stdout and "→" in made.stdout

@@ -13,7 +13,7 @@ import pytest
 import hycop
 from tests.test_cli import Result, hycop_command
 
-COARSE = ("samples=16", "tries=1", "patterns=1", "rounds=1", "iterations=2", "shape=[8,8]")
+FAST = ("samples=16", "tries=1", "patterns=1", "rounds=1", "iterations=2", "shape=[16]")
 LIGHT = ("tries=1", "patterns=1", "rounds=1", "iterations=2", "max_steps=4", "dictionary=upwind")
 SMALL = ("samples=16", *LIGHT)
 
@@ -109,7 +109,7 @@ def test_a_listener_is_told_every_step(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_front_has_models_numbers_and_a_picture(tmp_path: Path) -> None:
-    front_of = partial(train, tmp_path / "front", "--pareto", problem="adr2d", settings=(*COARSE, "max_steps=6"))
+    front_of = partial(train, tmp_path / "front", "--pareto", problem="burgers1d", settings=(*FAST, "max_steps=6"))
     result = front_of()
     assert result.returncode == 0, result.stderr
     front = json.loads((tmp_path / "front" / "front.json").read_text())["front"]

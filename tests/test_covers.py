@@ -79,9 +79,10 @@ def test_overlapping_primitives_train_save_and_load(tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.measure(data.query).states, model.measure(data.query).states)
 
 
-def test_single_precision_learns_as_double_does() -> None:
+def test_single_precision_learns_as_double_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(hycop.problems.adr.FINEST, 2, 32)  # an exact truth is not needed here
     problem = hycop.problem("adr2d")
-    settings = {"tries": 1, "patterns": 1, "rounds": 1, "iterations": 3, "max_steps": 5}
+    settings = {"tries": 1, "patterns": 1, "rounds": 1, "iterations": 2, "max_steps": 4}
     errors = []
     for dtype in (np.float64, np.float32):
         data = problem.sample(120, "train", seed=0, shape=(8, 8))
