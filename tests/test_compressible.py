@@ -352,6 +352,20 @@ def test_a_program_conserves(dictionary: Dictionary, scheme: str) -> None:
     assert drift.max() < 1e-12
 
 
+@pytest.mark.parametrize("steps", [2, 3])
+def test_steps_of_the_spectral_viscosity_share_what_they_may(steps: int) -> None:
+    """They are as good as so many calls."""
+    query = random_flow(6, 24, 2, 0.01)
+    out = query.u0
+    for _ in range(steps):
+        out = SqrtDensityViscosity(1).flow(out, query.time / steps, query.setting)
+    np.testing.assert_allclose(
+        SqrtDensityViscosity(steps).flow(query.u0, query.time, query.setting), out, rtol=1e-12, atol=1e-14
+    )
+    with pytest.raises(InvalidInputError, match="steps is 0"):
+        SqrtDensityViscosity(0)
+
+
 def test_the_spectral_viscosity_nearly_conserves() -> None:
     query = random_flow(7, 32, 3, 0.003)
     out = SqrtDensityViscosity().flow(query.u0, query.time, query.setting)

@@ -130,6 +130,25 @@ def test_zero_is_the_classical_scheme(name: str) -> None:
     assert np.array_equal(ours.ops, written.ops) and np.allclose(ours.durations, written.durations)
 
 
+@pytest.mark.parametrize("tilts", [1, 2, 4, 7])
+def test_tilts_are_independent_polynomials_of_the_position(tilts: int) -> None:
+    """What a feature of size one adds to the logarithms of the shares, for each of its parameters."""
+    steps, seen = 6, Inputs(np.ones((1, 1)), np.zeros((1, 0)), np.ones(1))
+    pattern = Pattern((0, 1) * steps + (2,), (1.0,) * (2 * steps + 1))
+    policy = SlotPolicy((pattern,), Allotment.of(PLAIN, ADR, "consistent"), 1, tilts)
+    used = min(tilts, steps - 1)
+    assert policy.size == 2 * (steps + used)
+    rows = np.zeros((used, policy.size))
+    rows[:, steps : steps + used] = np.eye(used)
+    logs = np.log(policy.programs(rows, seen).durations[:, 0 : 2 * steps : 2])
+    logs -= logs.mean(axis=1, keepdims=True)
+    position = np.linspace(-1, 1, steps)
+    for degree, found in enumerate(logs, start=1):
+        fitted = np.polynomial.Polynomial.fit(position, found, degree)
+        assert np.allclose(fitted(position), found, atol=1e-12) and np.isclose(fitted.convert().coef[-1], 1.0)
+    assert np.allclose(logs @ logs.T, np.diag(np.sum(logs**2, axis=1)), atol=1e-12)
+
+
 def test_features_choose_the_pattern_and_tilt_the_shares() -> None:
     policy, seen = slot_policy(), inputs(batch=50)
     theta = np.zeros(policy.size)

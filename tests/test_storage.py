@@ -140,6 +140,7 @@ MODELS = {
     "slot, consistent": a_model(policy=slots(budget="consistent")),
     "slot, literal": a_model(policy=slots(budget="literal")),
     "one pattern": a_model(policy=SlotPolicy((STRANG,), Allotment.of(ADR, PROCESSES, "consistent"), 2)),
+    "four tilts": a_model(policy=replace(slots(budget="consistent"), tilts=4)),
     "position": a_model(policy=PositionPolicy(Allotment.of(ADR, PROCESSES, "gain", 1), 2, 7, 3)),
     "refused at the gate": a_model(gate=replace(GATE, kept=False, learned_error=inf, learned_extreme=inf)),
     "refined": a_model(refinement=2, boundary=("wall",)),
