@@ -97,10 +97,16 @@ class Objective:
 
     def outcomes(self, thetas: Array) -> tuple[Array, Array]:
         """States (members, batch, channel, *grid) and work (members, batch) of every member."""
-        ran = partial(measure, dictionary=self.dictionary, query=self.query, refinement=self.refinement, strict=False)
-        parts = [ran(programs, members=members) for members, programs in self._populations(thetas)]
+        parts = [self.run(members, programs) for members, programs in self._populations(thetas)]
         states, work = parts[0] if len(parts) == 1 else (np.concatenate(both) for both in zip(*parts, strict=True))
-        shape = (thetas.shape[0], *self.truth.shape)
+        return states, work
+
+    def run(self, members: int, programs: ProgramBatch) -> tuple[Array, Array]:
+        """States and work of programs (members × batch), by members."""
+        states, work = measure(
+            programs, self.dictionary, self.query, refinement=self.refinement, strict=False, members=members
+        )
+        shape = (members, *self.truth.shape)
         return states.astype(np.float64, copy=False).reshape(shape), work.reshape(shape[:2])
 
     def losses(self, thetas: Array) -> Array:
@@ -166,7 +172,11 @@ class Fitness:
 @dataclass(frozen=True, eq=False)
 class Residuals:
     """Job: for block after block of queries, the normal equations of the residual field at theta, or the losses of
-    trial points; ``weights`` (batch, group) turn squared residuals into the metric that is reported."""
+    trial points; ``weights`` (batch, group) turn squared residuals into the metric that is reported.
+
+    Derivatives are ∂r/∂θ = ∂r/∂τ · ∂τ/∂θ with the durations τ of the program's steps: these are fewer than the
+    parameters, and only for ∂r/∂τ programs are run.
+    """
 
     objective: Objective
     optimizer: LevenbergMarquardt
@@ -177,6 +187,12 @@ class Residuals:
     def blocks(self) -> int:
         return -(-self.objective.query.batch // BLOCK)
 
+    @property
+    def runs(self) -> int:
+        """Programs that are run for each query."""
+        one = self.objective.inputs.take(slice(0, 1))
+        return len(self.state.trials) or 1 + self.objective.policy.programs(self.state.theta[None], one).ops.shape[1]
+
     def __call__(self, first: int, count: int) -> Array:
         thetas = self.optimizer.ask(self.state)
         return np.stack([self._block(index, thetas) for index in range(first, first + count)])
@@ -184,10 +200,30 @@ class Residuals:
     def _block(self, index: int, thetas: Array) -> Array:
         samples = slice(index * BLOCK, (index + 1) * BLOCK)
         part = self.objective.take(samples)
-        states, _ = part.outcomes(thetas)
-        residuals = (states - part.truth).reshape(thetas.shape[0], -1)
         column = self.weights[samples].reshape(self.weights[samples].shape + (1,) * (part.truth.ndim - 2))
-        weights = np.broadcast_to(column, part.truth.shape).reshape(-1)
+        weights = np.broadcast_to(column, part.truth.shape).reshape(part.query.batch, -1)
         if self.state.phase == "linearise":
-            return normal_equations(residuals, weights, self.optimizer.steps(self.state)).gram.reshape(-1)
-        return np.array([np.sum(weights * row**2) for row in residuals])
+            return self._gram(part, thetas, weights).reshape(-1)
+        residuals = (part.outcomes(thetas)[0] - part.truth).reshape(thetas.shape[0], -1)
+        return np.array([np.sum(weights.reshape(-1) * row**2) for row in residuals])
+
+    def _gram(self, part: Objective, thetas: Array, weights: Array) -> Array:
+        """The normal equations of a block of queries, (1+dim, 1+dim); ``thetas`` are the stencil of the optimizer."""
+        batch, written = part.query.batch, part.policy.programs(thetas, part.inputs)
+        slots = written.ops.shape[1]
+        durations = written.durations.reshape(len(thetas), batch, slots)
+        slopes = (durations[1:] - durations[0]) / self.optimizer.steps(self.state)[:, None, None]
+        stencil = np.repeat(durations[:1], 1 + slots, axis=0)
+        for slot in range(slots):
+            stencil[1 + slot, :, slot] += self.optimizer.difference * part.query.time
+        steps = np.stack([stencil[1 + slot, :, slot] - durations[0, :, slot] for slot in range(slots)])
+        ops = np.tile(written.ops[:batch], (1 + slots, 1))
+        programs = ProgramBatch(written.names, ops, stencil.reshape(-1, slots)).repeated(part.repeats)
+        residuals = (part.run(1 + slots, programs)[0] - part.truth).reshape(1 + slots, batch, -1)
+        gram = np.zeros((len(thetas), len(thetas)))
+        for sample in range(batch):
+            own = normal_equations(residuals[:, sample], weights[sample], steps[:, sample]).gram
+            chain = np.zeros((1 + slots, len(thetas)))
+            chain[0, 0], chain[1:, 1:] = 1.0, slopes[:, sample].T
+            gram += np.einsum("ia,ib->ab", chain, np.einsum("ij,jb->ib", own, chain))
+        return gram

@@ -294,7 +294,7 @@ class Recipe:
         def step(state: LMState) -> LMState:
             job = Residuals(objective, optimizer, state, weights)
             rows = self.executor.map(job, job.blocks)
-            self.meter.evaluated(optimizer.members(state) * objective.query.batch)
+            self.meter.evaluated(job.runs * objective.query.batch)
             tell(state.generation / self._most_steps)
             if state.phase == "linearise":
                 edge = 1 + state.theta.size
