@@ -381,6 +381,16 @@ class PositionPolicy:
         return np.concatenate([ops, extra], axis=1), np.concatenate([weights, np.ones_like(extra, dtype=float)], axis=1)
 
 
+MOST_PARAMETERS = 100
+
+
+def affordable_tilts(wanted: int, allotment: Allotment, features: int, steps: int) -> int:
+    """As many tilts as wanted, or as leave a pattern of so many steps no more than the most parameters."""
+    together = max(len(cover) for cover in allotment.covers) + len(allotment.redundant)
+    room = MOST_PARAMETERS - steps - allotment.size
+    return max(1, min(wanted, room // max(1, features * together)))
+
+
 def checked_thetas(thetas: Array, size: int) -> Array:
     out = np.atleast_2d(np.asarray(thetas, dtype=np.float64))
     if out.ndim != 2 or out.shape[1] != size:

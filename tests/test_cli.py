@@ -15,6 +15,7 @@ import pytest
 
 import hycop
 from hycop.cli import main
+from hycop.experiments.demo import TRAINING
 
 ROOT = Path(__file__).parents[1]
 
@@ -155,9 +156,9 @@ def test_table(tmp_path: Path) -> None:
 
 
 def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """But for the size of its training, and of the grids of the truth, which take a minute."""
+    """With a smaller training and a coarser truth than the command has, which take a minute."""
     small = {"samples": 8, "tries": 1, "patterns": 1, "rounds": 1, "iterations": 2, "max_steps": 5, "shape": (8, 8)}
-    monkeypatch.setattr("hycop.experiments.demo.TRAINING", small)
+    monkeypatch.setattr("hycop.experiments.demo.TRAINING", {**TRAINING, **small})
     monkeypatch.setitem(hycop.problems.adr.FINEST, 2, 32)
     made = hycop_command("demo", "--out", tmp_path / "demo", "--samples", "4")
     assert made.returncode == 0, made.stderr

@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 
 import hycop
 from hycop.errors import IncompatibleError, InvalidInputError
-from hycop.policy import Allotment, Inputs, Pattern, PositionPolicy, SlotPolicy, exact_covers, redundant_primitives
+from hycop.policy import (
+    Allotment,
+    Inputs,
+    Pattern,
+    PositionPolicy,
+    SlotPolicy,
+    affordable_tilts,
+    exact_covers,
+    redundant_primitives,
+)
 from hycop.program import EMPTY
 from hycop.splitting import splitting
 
@@ -147,6 +156,13 @@ def test_tilts_are_independent_polynomials_of_the_position(tilts: int) -> None:
         fitted = np.polynomial.Polynomial.fit(position, found, degree)
         assert np.allclose(fitted(position), found, atol=1e-12) and np.isclose(fitted.convert().coef[-1], 1.0)
     assert np.allclose(logs @ logs.T, np.diag(np.sum(logs**2, axis=1)), atol=1e-12)
+
+
+@pytest.mark.parametrize(("features", "kept"), [(3, 4), (10, 2), (40, 1)])
+def test_tilts_are_fewer_where_there_would_be_too_many_parameters(features: int, kept: int) -> None:
+    """Of the overlapping primitives a pattern has three at most."""
+    allotment = Allotment.of(OVERLAPPING, ADR, "consistent")
+    assert affordable_tilts(4, allotment, features, 11) == kept
 
 
 def test_features_choose_the_pattern_and_tilt_the_shares() -> None:

@@ -194,25 +194,28 @@ class Misfortune(Executor):
         return self.crew.map(Unlucky(job, self.marker, self.mishap) if self.maps == 2 else job, total)
 
 
-SHORT = {**ES, "generations": 4}
+SHORT = {
+    "openes": {**ES, "generations": 4},
+    "recipe": {**SMALL, "tries": 1, "patterns": 1, "rounds": 1, "iterations": 1},
+}
 
 
 def test_any_number_of_dask_workers_and_their_deaths(data: Dataset, tmp_path: Path) -> None:
     """One cluster of processes that grows; then a worker is killed, and one freezes and is left behind."""
     distributed = pytest.importorskip("distributed")
-    expected = fitted(data, SHORT).model.theta
+    expected = {kind: fitted(data, SHORT[kind]).model.theta for kind in SHORT}
     options: dict[str, Any] = {"threads_per_worker": 1, "env": {"NUMBA_NUM_THREADS": "1"}}
     options |= {"dashboard_address": "127.0.0.1:0", "silence_logs": logging.ERROR}
     with distributed.LocalCluster(n_workers=1, **options) as cluster, distributed.Client(cluster) as client:
-        for workers in (1, 3):
+        for workers, kind in ((1, "openes"), (3, "openes"), (3, "recipe")):
             cluster.scale(workers)
             client.wait_for_workers(workers)
             with DaskExecutor(cluster.scheduler_address) as crew:
-                theta = fitted(data, SHORT, executor=crew).model.theta
-            assert np.array_equal(theta, expected), workers
+                theta = fitted(data, SHORT[kind], executor=crew).model.theta
+            assert np.array_equal(theta, expected[kind]), (workers, kind)
         for mishap in (signal.SIGKILL, signal.SIGSTOP):
             marker = tmp_path / mishap.name
             with DaskExecutor(cluster.scheduler_address, timeout=4.0) as crew:
-                theta = fitted(data, SHORT, executor=Misfortune(crew, marker, mishap)).model.theta
-            assert np.array_equal(theta, expected), mishap
+                theta = fitted(data, SHORT["openes"], executor=Misfortune(crew, marker, mishap)).model.theta
+            assert np.array_equal(theta, expected["openes"]), mishap
         os.kill(int(marker.read_text()), signal.SIGCONT)

@@ -202,16 +202,17 @@ def growth(case: Case) -> Verdict:
 
 def order(case: Case) -> Verdict:
     """The declared order must appear, neither more nor less; if not in the duration of the other checks, then in a
-    third of it: an order is a statement about short durations."""
-    first = _order(case, case.step < case.duration[0])
-    if first[0]:
+    third of it, where it must be seen above rounding: an order is a statement about short durations."""
+    first = _order(case, drowning=case.step < case.duration[0])
+    if first[0] or case.primitive.order == EXACT:
         return first
-    second = _order(replace(case, step=case.step / 3), False)
-    return second if second[0] else first
+    measured, text = _order(replace(case, step=case.step / 3), drowning=None)
+    return (measured, f"in a third of the duration {text}") if measured else first
 
 
-def _order(case: Case, may_drown: bool) -> Verdict:
-    """Refines space and time together, by 3. Sub-steps so short that their error drowns in rounding cannot be judged.
+def _order(case: Case, drowning: bool | None) -> Verdict:
+    """Refines space and time together, by 3. Errors that drown in rounding cannot be judged: with ``drowning`` that is
+    no fault, with None it is always one.
 
     Together, because then a step bound by a Courant number keeps it, a scheme exact in time shows its order in space,
     and a pointwise one its order in time. Besides, errors in time must not hide a cleanly lower order in space.
@@ -232,9 +233,10 @@ def _order(case: Case, may_drown: bool) -> Verdict:
     time = observed_order(changes(case, 1, 2, range(5)), 2)
     clean = len(levels) > 3 and abs(space.order - before.order) < ORDER
     hidden = clean and not (space.reaches(declared) or before.reaches(declared))
-    unmeasurable = may_drown and measured.order == math.inf
+    unmeasurable = bool(drowning) and measured.order == math.inf
     text += f" (space alone {space}, time alone {time}), demanded {declared:g} ± {ORDER:g}"
-    return unmeasurable or (measured.is_about(declared) and not hidden), text
+    seen = measured.is_about(declared) and not (drowning is None and measured.at_least)
+    return unmeasurable or (seen and not hidden), text
 
 
 CHECKS: tuple[tuple[str, Callable[[Case], Verdict]], ...] = tuple(

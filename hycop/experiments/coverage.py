@@ -14,7 +14,7 @@ import numpy as np
 from hycop.evaluation import Row
 from hycop.experiments.table import Bench, Table
 from hycop.plots import Figure
-from hycop.policy import Allotment, SlotPolicy
+from hycop.policy import Allotment, SlotPolicy, affordable_tilts
 from hycop.primitive import boundaries_of
 from hycop.problems import PROBLEMS, Problem
 from hycop.query import Query, Setting
@@ -69,7 +69,9 @@ def policy_size(problem: Problem) -> int:
     state = np.ones((1, len(problem.channels), *problem.shape))
     allotment = Allotment.of(dictionary, problem.processes, config.budget)
     found = patterns(dictionary, problem.processes, Query(state, setting, np.ones(1)), config.max_steps)
-    return max(SlotPolicy((pattern,), allotment, len(problem.features), config.tilts).size for pattern in found)
+    features = len(problem.features)
+    tilts = affordable_tilts(config.tilts, allotment, features, config.max_steps)
+    return max(SlotPolicy((pattern,), allotment, features, tilts).size for pattern in found)
 
 
 def boundaries(problem: Problem) -> list[str]:

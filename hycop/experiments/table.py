@@ -75,7 +75,7 @@ class Bench:
         problem's own dictionary has, if some are to be added."""
         config = configured(preset or self.preset, {**problem(name).suited(preset or self.preset), **settings})
         more = dict(adding or {})
-        key = _key(name, "model", seed, config.model_dump(exclude_defaults=True), *([repr(more)] if more else []))
+        key = _key(name, "model", seed, config.model_dump(), *([repr(more)] if more else []))
         if key not in self._models:
             folder = None if self.folder is None else self.folder / key
             self._models[key] = self._trained(name, seed, preset or self.preset, more, settings, config, folder)

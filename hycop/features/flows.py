@@ -77,7 +77,8 @@ def sound_crossings(query: Query) -> Array:
 
 
 def sound_time(query: Query) -> Array:
-    """c T Σ 1/L_i itself: splitting errors grow with powers of it, of which the logarithm is no sum."""
+    """c T Σ 1/L_i: the query time in units of the time in which sound crosses the box. Besides its logarithm, because
+    what a program needs is not a linear function of that alone."""
     return sound_speed(query) * query.time * (1.0 / query.grid.lengths).sum(axis=1)
 
 

@@ -45,8 +45,8 @@ class SqrtDensityViscosity:
     reversible: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if self.steps < 1:
-            raise InvalidInputError(f"steps is {self.steps}: at least 1 is needed")
+        if not isinstance(self.steps, int) or self.steps < 1:
+            raise InvalidInputError(f"steps is {self.steps}: a whole number, at least 1, is needed")
 
     def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
         check_channels(self, setting)

@@ -16,8 +16,8 @@ tanh of width 0.01. The norms come from a fixed set of points, so a sample is th
 is this project's: M from 0.2 to 0.4, η and ζ each from 0.03 to 0.07 or from 0.15 to 0.3. ``train`` asks at
 T = 0.05 too, ``trajectory`` from 0.005 to 0.1; programs for times beyond the training's are repeated.
 
-The paper does not name its features here. Ours are the Mach number, the boxes that sound crosses in T with their
-logarithm (splitting errors grow with powers of them, and nothing else in distribution says more), and ηT/L².
+The paper does not name its features here. Ours are the logarithms of the Mach number, of the boxes that sound crosses
+in T and of ηT/L², and those crossings themselves: in distribution nothing else was found to say more.
 
 PDEBench's data are not the solution of these equations. Its generator takes Euler and viscosity one after the other
 (Lie) in steps h of Courant number 0.3 on 128² cells, which is Strang's scheme with ½h of viscosity moved from its start

@@ -18,7 +18,7 @@ def work_levels(task: Task, config: TrainingConfig, points: int) -> list[float]:
     allotment = Allotment.of(task.dictionary, task.processes, config.budget, len(task.gain_features.names))
     costs = set()
     for pattern in patterns(task.dictionary, task.processes, query, config.max_steps):
-        policy = SlotPolicy((pattern,), allotment, len(task.features.names), config.tilts)
+        policy = SlotPolicy((pattern,), allotment, len(task.features.names))
         costs.add(mean_work(policy, np.zeros(policy.size), task.dictionary, query, inputs, config))
     most = np.finfo(float).max if config.max_work is None else config.max_work * (1 + SLACK)
     affordable = np.array(sorted(cost for cost in costs if cost <= most))

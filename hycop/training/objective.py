@@ -174,8 +174,8 @@ class Residuals:
     """Job: for block after block of queries, the normal equations of the residual field at theta, or the losses of
     trial points; ``weights`` (batch, group) turn squared residuals into the metric that is reported.
 
-    Derivatives are ∂r/∂θ = ∂r/∂τ · ∂τ/∂θ with the durations τ of the program's steps: these are fewer than the
-    parameters, and only for ∂r/∂τ programs are run.
+    Derivatives are ∂r/∂θ = ∂r/∂τ · ∂τ/∂θ with the durations τ of the steps of the policy's only pattern: with features
+    these are fewer than the parameters, and only for ∂r/∂τ programs are run.
     """
 
     objective: Objective
@@ -189,7 +189,7 @@ class Residuals:
 
     @property
     def runs(self) -> int:
-        """Programs that are run for each query."""
+        """Programs that are run for each query, at most."""
         one = self.objective.inputs.take(slice(0, 1))
         return len(self.state.trials) or 1 + self.objective.policy.programs(self.state.theta[None], one).ops.shape[1]
 
@@ -210,20 +210,26 @@ class Residuals:
     def _gram(self, part: Objective, thetas: Array, weights: Array) -> Array:
         """The normal equations of a block of queries, (1+dim, 1+dim); ``thetas`` are the stencil of the optimizer."""
         batch, written = part.query.batch, part.policy.programs(thetas, part.inputs)
-        slots = written.ops.shape[1]
-        durations = written.durations.reshape(len(thetas), batch, slots)
+        durations = written.durations.reshape(len(thetas), batch, -1)
         slopes = (durations[1:] - durations[0]) / self.optimizer.steps(self.state)[:, None, None]
-        stencil = np.repeat(durations[:1], 1 + slots, axis=0)
-        for slot in range(slots):
-            stencil[1 + slot, :, slot] += self.optimizer.difference * part.query.time
-        steps = np.stack([stencil[1 + slot, :, slot] - durations[0, :, slot] for slot in range(slots)])
-        ops = np.tile(written.ops[:batch], (1 + slots, 1))
-        programs = ProgramBatch(written.names, ops, stencil.reshape(-1, slots)).repeated(part.repeats)
-        residuals = (part.run(1 + slots, programs)[0] - part.truth).reshape(1 + slots, batch, -1)
-        gram = np.zeros((len(thetas), len(thetas)))
+        slots = np.flatnonzero(slopes.any(axis=(0, 1)))  # a step that no parameter changes is not run any longer
+        stencil = np.repeat(durations[:1], 1 + slots.size, axis=0)
+        time = np.where(part.query.time > 0, part.query.time, 1.0)
+        for row, slot in enumerate(slots, start=1):
+            stencil[row, :, slot] += self.optimizer.difference * time
+        steps = (stencil[1:] - durations[0])[np.arange(slots.size), :, slots]
+        ops = np.tile(written.ops[:batch], (1 + slots.size, 1))
+        programs = ProgramBatch(written.names, ops, stencil.reshape(len(ops), -1)).repeated(part.repeats)
+        residuals = (part.run(1 + slots.size, programs)[0] - part.truth).reshape(1 + slots.size, batch, -1)
+        gram, lost = np.zeros((len(thetas), len(thetas))), np.zeros(len(thetas), dtype=bool)
         for sample in range(batch):
             own = normal_equations(residuals[:, sample], weights[sample], steps[:, sample]).gram
-            chain = np.zeros((1 + slots, len(thetas)))
-            chain[0, 0], chain[1:, 1:] = 1.0, slopes[:, sample].T
+            chain = np.zeros((1 + slots.size, len(thetas)))
+            chain[0, 0], chain[1:, 1:] = 1.0, slopes[:, sample, slots].T
+            # a derivative that is not finite is lost for the parameters that change this step, not for all
+            bad = ~np.isfinite(np.diagonal(own))
+            lost |= chain[bad].any(axis=0)
+            own[bad], own[:, bad] = 0.0, 0.0
             gram += np.einsum("ia,ib->ab", chain, np.einsum("ij,jb->ib", own, chain))
+        gram[lost], gram[:, lost] = np.nan, np.nan
         return gram

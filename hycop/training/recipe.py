@@ -15,7 +15,7 @@ from hycop.errors import IncompatibleError, NonFiniteStateError
 from hycop.evolution import CMA, LevenbergMarquardt, LMState, NormalEquations, OpenES, Optimizer, State
 from hycop.executors import Executor
 from hycop.grid import Array
-from hycop.policy import Allotment, Pattern, Policy, PositionPolicy, SlotPolicy
+from hycop.policy import MOST_PARAMETERS, Allotment, Pattern, Policy, PositionPolicy, SlotPolicy, affordable_tilts
 from hycop.training.checkpoint import Journal
 from hycop.training.config import TrainingConfig
 from hycop.training.objective import (
@@ -32,7 +32,6 @@ from hycop.training.objective import (
 from hycop.training.portfolio import patterns
 from hycop.training.progress import Meter
 
-MOST_PARAMETERS = 100
 RIVAL = 1.5
 FEW = 32
 """Queries on which every pattern is tried."""
@@ -174,15 +173,9 @@ class Recipe:
         whole = (self._score(pattern, self.objective.query.batch) for *_, pattern in hopeful)
         return list(islice((entry for entry in whole if np.isfinite(entry[0])), FINALISTS)) or first
 
-    @property
-    def _tilts(self) -> int:
-        """As configured, or as many as leave a pattern of the most steps few enough parameters."""
-        room = MOST_PARAMETERS - self.config.max_steps - self.allotment.size
-        each = max(1, self.features * len(self.allotment.names))
-        return max(1, min(self.config.tilts, room // each))
-
     def _as_it_stands(self, pattern: Pattern) -> tuple[SlotPolicy, Array]:
-        policy = SlotPolicy((pattern,), self.allotment, self.features, self._tilts)
+        tilts = affordable_tilts(self.config.tilts, self.allotment, self.features, self.config.max_steps)
+        policy = SlotPolicy((pattern,), self.allotment, self.features, tilts)
         return policy, np.zeros(policy.size)
 
     def _score(self, pattern: Pattern, count: int) -> tuple[float, int, str, Pattern]:
