@@ -303,8 +303,9 @@ def print_rows(rows: Sequence[Row]) -> None:
             f"{name}, {split}, dictionary {dictionary}, {cells}, {ends}T={time}, "
             f"{counted(first.samples, 'sample')} x {counted(first.seeds, 'seed')}"
         )
-        many = len({row.metric for row in chosen}) > MANY
-        out.print(_metrics_as_lines(title, chosen) if many else _metrics_as_columns(title, chosen))
+        metrics, methods = len({row.metric for row in chosen}), len(_by_method(chosen))
+        layout = _metrics_as_columns if metrics <= MANY else _metrics_as_lines if methods <= MANY else _one_by_one
+        out.print(layout(title, chosen))
 
 
 def _value(row: Row) -> str:
@@ -343,6 +344,16 @@ def _metrics_as_columns(title: str, rows: Sequence[Row]) -> RichTable:
         values = [escape(_value(mine[metric])) if metric in mine else "" for metric in metrics]
         cost = _cost(next(iter(mine.values())))
         grid.add_row(method, *((variant,) if variants else ()), *values, *cost)
+    return grid
+
+
+def _one_by_one(title: str, rows: Sequence[Row]) -> RichTable:
+    """Neither all metrics nor all methods fit side by side."""
+    grid = RichTable("method", "variant", "metric", title=title)
+    grid.add_column("value", justify="right")
+    for (variant, method), mine in _by_method(rows).items():
+        for metric, row in mine.items():
+            grid.add_row(method, variant, metric, escape(_value(row)))
     return grid
 
 
