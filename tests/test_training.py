@@ -20,8 +20,10 @@ from hycop.evolution import NoFitnessError
 from hycop.execution import measure
 from hycop.executors import executor
 from hycop.features import FeatureMap
+from hycop.grid import Array
+from hycop.metrics import rel_l2
 from hycop.primitives import UpwindAdvection
-from hycop.splitting import splitting
+from hycop.splitting import Scheme, splitting
 from hycop.training import Task, configured, loop, train
 from hycop.training.checkpoint import FILE, RunFolderError, read
 from hycop.training.front import work_levels
@@ -328,6 +330,22 @@ def test_the_opponent_has_no_more_work(task: Task) -> None:
         for work in (32768.0, 11264.0, 1.0)
     ]
     assert found[0] == "ABABA" and found[1].startswith("Lie") and found[2].startswith("Lie")
+
+
+@pytest.mark.parametrize("name", ["Strang x4", "SABA4", "Lie x2(outer=momentum)"])
+def test_what_takes_just_the_work_is_affordable(name: str) -> None:
+    swe = hycop.problem("swe1d")
+    data = swe.sample(24, "id", shape=(16,))
+    query = data.query
+
+    def measured(scheme: Scheme) -> tuple[Array, float]:
+        outcome = measure(scheme.programs(query, swe.dictionary), swe.dictionary, query, strict=False)
+        return outcome.work, float(rel_l2(outcome.states, data.truth, query.setting).mean())
+
+    work, error = measured(splitting(name))
+    found = best_classical(swe.dictionary, query, data.truth, query, work)
+    cost, best = measured(found)
+    assert best <= error * (1 + 1e-12) and cost.mean() <= 1.02 * work.mean(), found
 
 
 def test_settings_are_checked() -> None:

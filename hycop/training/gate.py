@@ -31,7 +31,10 @@ TRIED = 2**16
 """Values in the states of those queries, about."""
 
 COSTED = 4
-"""Queries on which the work of the schemes is measured: that of one scheme over that of another hardly varies."""
+"""Queries on which the work of the schemes is estimated: that of one scheme over that of another hardly varies."""
+
+UNSURE = 0.1
+"""Share by which such an estimate may be wrong: closer to what is affordable, work is measured on all queries."""
 
 COPIES = (1, 2, 3, 4, 6, 8)
 """How often each scheme is repeated."""
@@ -92,13 +95,18 @@ def best_classical(
     copies = sorted({*COPIES, *(repeats * copies for copies in COPIES)})
     offered = portfolio(dictionary, query.setting, copies, covers)
     few = asked.take(np.unique(np.linspace(0, asked.batch - 1, COSTED).astype(np.int64)))
+
+    def mean_work(scheme: Scheme, part: Query) -> float:
+        return float(_measured(scheme, dictionary, part, refinement).work.mean())
+
     # the few may be dearer or cheaper than the rest, by about as much for one scheme as for another
-    usual = (float(_measured(offered[0], dictionary, part, refinement).work.mean()) for part in (asked, few))
-    scale = next(usual) / next(usual)
+    scale = mean_work(offered[0], asked) / mean_work(offered[0], few)
     costs: dict[Scheme, float] = {}
     for _, family in groupby(offered, key=lambda scheme: (scheme.cover, scheme.name, scheme.outer)):
         for scheme in family:  # from few copies to many: beyond the first that is too dear, all are
-            costs[scheme] = scale * float(_measured(scheme, dictionary, few, refinement).work.mean())
+            costs[scheme] = scale * mean_work(scheme, few)
+            if abs(costs[scheme] - most) < UNSURE * most:
+                costs[scheme] = mean_work(scheme, asked)
             if costs[scheme] > most:
                 break
     rivals = [scheme for scheme, cost in costs.items() if cost <= most]
