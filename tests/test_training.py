@@ -332,7 +332,7 @@ def test_the_opponent_has_no_more_work(task: Task) -> None:
     assert found[0] == "ABABA" and found[1].startswith("Lie") and found[2].startswith("Lie")
 
 
-@pytest.mark.parametrize("name", ["Strang x4", "SABA4", "Lie x2(outer=momentum)"])
+@pytest.mark.parametrize("name", ["Strang x4", "Lie x2(outer=momentum)"])
 def test_what_takes_just_the_work_is_affordable(name: str) -> None:
     swe = hycop.problem("swe1d")
     data = swe.sample(24, "id", shape=(16,))
