@@ -48,7 +48,7 @@ FRAMES = (0, 1)
 CONVERGED = (64, 64)
 """Grid of our own queries with the converged solution."""
 
-JUDGES, COSTED = 64, 2
+JUDGES, COSTED = 64, 4
 """Held-out queries on which the classical opponents are chosen, and queries on which their work is measured: there are
 some hundred of them."""
 

@@ -30,11 +30,11 @@ FEW, FEWEST = 32, 8
 TRIED = 2**16
 """Values in the states of those queries, about."""
 
-COSTED = 4
-"""Queries on which the work of the schemes is estimated: that of one scheme over that of another hardly varies."""
+COSTED, UNSURE = 8, 0.15
+"""Queries on which the work of the schemes over that of the policy is estimated, and how wrong that may be."""
 
-UNSURE = 0.1
-"""Share by which such an estimate may be wrong: closer to what is affordable, work is measured on all queries."""
+RECOUNTED = 64
+"""Queries on which it is measured if the estimate is that close to what is affordable."""
 
 COPIES = (1, 2, 3, 4, 6, 8)
 """How often each scheme is repeated."""
@@ -91,25 +91,24 @@ def best_classical(
     Affordable is what takes, on the queries ``asked``, at most 1.02 times the mean ``work`` of a policy on them.
     The opponents of a program that is repeated are offered as often, too, and schemes of all ``covers``.
     """
-    most = EQUAL_WORK * float(work.mean())
     copies = sorted({*COPIES, *(repeats * copies for copies in COPIES)})
     offered = portfolio(dictionary, query.setting, copies, covers)
-    few = asked.take(np.unique(np.linspace(0, asked.batch - 1, COSTED).astype(np.int64)))
 
-    def mean_work(scheme: Scheme, part: Query) -> float:
-        return float(_measured(scheme, dictionary, part, refinement).work.mean())
+    def cost(scheme: Scheme, count: int) -> float:
+        """Its work over that of the policy on so many of the queries; what takes no time takes no work."""
+        some = np.unique(np.linspace(0, asked.batch - 1, count).astype(np.int64))
+        theirs = _measured(scheme, dictionary, asked.take(some), refinement).work
+        return float(theirs.mean()) / max(float(work[some].mean()), 1.0)
 
-    # the few may be dearer or cheaper than the rest, by about as much for one scheme as for another
-    scale = mean_work(offered[0], asked) / mean_work(offered[0], few)
     costs: dict[Scheme, float] = {}
     for _, family in groupby(offered, key=lambda scheme: (scheme.cover, scheme.name, scheme.outer)):
         for scheme in family:  # from few copies to many: beyond the first that is too dear, all are
-            costs[scheme] = scale * mean_work(scheme, few)
-            if abs(costs[scheme] - most) < UNSURE * most:
-                costs[scheme] = mean_work(scheme, asked)
-            if costs[scheme] > most:
+            costs[scheme] = cost(scheme, COSTED)
+            if abs(costs[scheme] - EQUAL_WORK) < UNSURE:
+                costs[scheme] = cost(scheme, RECOUNTED)
+            if costs[scheme] > EQUAL_WORK:
                 break
-    rivals = [scheme for scheme, cost in costs.items() if cost <= most]
+    rivals = [scheme for scheme, share in costs.items() if share <= EQUAL_WORK]
     if not rivals:
         return min(costs, key=costs.__getitem__)
 
