@@ -10,12 +10,15 @@ from hycop.dictionary import Dictionary
 from hycop.errors import IncompatibleError, InvalidInputError
 from hycop.grid import Grid
 from hycop.metrics import rel_l2
-from hycop.model import MOST_FINER
+from hycop.model import MOST_FINER, Model
 from hycop.primitive import Primitive, boundaries_of
 from hycop.primitives import find_primitive
 from hycop.problems import PROBLEMS
 from hycop.query import Query
 from hycop.surrogate import HyCOP
+
+ELSEWHERE = 2
+"""How many times as often programs are repeated behind boundaries that they were not trained with."""
 
 
 class Swapped(NamedTuple):
@@ -40,7 +43,8 @@ def swap(
     one of highest order among them takes its place.
 
     What commuted in one box may not in another: a program with a single step of advection is exact among periodic ends
-    and poor between walls. ``finer`` repeats every program so many times as often; ``unsettled`` tells whether it must.
+    and poor between walls. ``finer`` repeats every program so many times as often, if it is not given twice as often
+    behind another boundary than the trained one; ``unsettled`` tells whether that is enough.
     """
     if not isinstance(model, HyCOP):
         raise InvalidInputError(f"{model!r} is not a model: give one that fit has made, or HyCOP.load(folder)")
@@ -69,7 +73,8 @@ def swap(
             dictionary = dictionary.swapping(name, best)
     if finer is not None and (type(finer) is not int or not 1 <= finer <= MOST_FINER):
         raise InvalidInputError(f"finer is {finer!r}: a whole number from 1 to {MOST_FINER} is needed")
-    if finer is not None and finer != before.finer:
+    finer = finer or _fineness(before, after.boundary)
+    if finer != before.finer:
         changes.append(
             f"programs repeated as often as their length asks for, times {finer}; before times {before.finer}"
         )
@@ -80,7 +85,7 @@ def swap(
         before,
         boundary=after.boundary,
         dictionary=dictionary,
-        finer=finer or before.finer,
+        finer=finer,
         changes=(*before.changes, *changes),
         untrained=tuple(dict.fromkeys([*before.untrained, *others])),
         trained_boundary=before.trained_boundary or before.boundary,
@@ -96,6 +101,14 @@ def unsettled(model: HyCOP, query: Query) -> float:
     """
     twice = HyCOP.of(replace(model.model, finer=2 * model.model.finer))
     return float(rel_l2(model.measure(query).states, twice.measure(query).states, query.setting).mean())
+
+
+def _fineness(model: Model, boundary: tuple[str, ...]) -> int:
+    """Leaving the trained boundary makes programs finer, coming back to it makes them as they were."""
+    trained = model.trained_boundary or model.boundary
+    if (model.boundary == trained) == (boundary == trained):
+        return model.finer
+    return max(1, model.finer // ELSEWHERE) if boundary == trained else min(ELSEWHERE * model.finer, MOST_FINER)
 
 
 def _found(name: str, other: str | Primitive, old: Primitive, problem: str) -> Primitive:

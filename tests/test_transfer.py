@@ -31,7 +31,7 @@ def model() -> HyCOP:
 
 
 def test_the_policy_stays_as_it_was(model: HyCOP) -> None:
-    swapped, changes = hycop.swap(model, boundary="wall", auto=True)
+    swapped, changes = hycop.swap(model, boundary="wall", auto=True, finer=1)
     assert swapped.model.boundary == ("wall", "wall")
     assert isinstance(swapped.dictionary["advection"], MusclAdvection)
     assert swapped.dictionary["diffusion"] == model.dictionary["diffusion"]
@@ -103,7 +103,7 @@ def test_what_cannot_be_swapped_is_refused_with_what_can(model: HyCOP) -> None:
 
 def test_what_no_longer_commutes_is_seen_and_made_finer(model: HyCOP) -> None:
     """A single step of advection is exact in the periodic box, and poor between walls."""
-    walled = hycop.swap(model, boundary="wall", auto=True).model
+    walled = hycop.swap(model, boundary="wall", auto=True, finer=1).model
     query = PROBLEM.queries(4, boundary="wall")
     finer, changes = hycop.swap(walled, finer=8)
     assert len(changes) == 1 and "times 8" in changes[0]
@@ -117,6 +117,19 @@ def test_what_no_longer_commutes_is_seen_and_made_finer(model: HyCOP) -> None:
             hycop.swap(walled, finer=wrong)  # type: ignore[arg-type]
 
 
+def test_programs_are_finer_behind_other_boundaries_unless_told(model: HyCOP) -> None:
+    walled, changes = hycop.swap(model, boundary="wall", auto=True)
+    assert walled.model.finer == 2 and "times 2; before times 1" in changes[-1]
+    assert hycop.swap(walled, boundary="outflow").model.model.finer == 2
+    assert hycop.swap(walled, primitives={"advection": "upwind"}).model.model.finer == 2
+    assert hycop.swap(walled, boundary="periodic").model.model.finer == 1
+    assert hycop.swap(walled, boundary="periodic", finer=3).model.model.finer == 3
+    query = PROBLEM.queries(4, boundary="wall")
+    as_trained = hycop.swap(walled, finer=1).model
+    np.testing.assert_array_equal(walled.model.repeats(query), 2 * as_trained.model.repeats(query))
+    assert unsettled(walled, query) < unsettled(as_trained, query)
+
+
 def test_the_command_writes_a_new_model_or_nothing(model: HyCOP, tmp_path: Path) -> None:
     model.save(tmp_path / "run")
     words = ("swap", tmp_path / "run", tmp_path / "out", "--boundary", "wall")
@@ -125,7 +138,7 @@ def test_the_command_writes_a_new_model_or_nothing(model: HyCOP, tmp_path: Path)
     result = hycop_command(*words, "--auto", "--json", tmp_path / "swap.json", folder=tmp_path)
     assert result.returncode == 0, result.stderr
     told = json.loads((tmp_path / "swap.json").read_text())
-    assert len(told["changes"]) == 2 and told["unsettled"]["after"] > told["unsettled"]["before"]
+    assert len(told["changes"]) == 3 and told["unsettled"]["after"] > told["unsettled"]["before"]
     assert HyCOP.load(tmp_path / "out").model.boundary == ("wall", "wall")
     assert list(HyCOP.load(tmp_path / "out").model.changes) == told["changes"]
     assert "periodic → wall" in hycop_command("program", tmp_path / "out", folder=tmp_path).stdout

@@ -13,7 +13,7 @@ from hycop.files import checked_output
 from hycop.model import MOST_FINER
 from hycop.problems import PROBLEMS
 from hycop.surrogate import HyCOP
-from hycop.transfer import swap, unsettled
+from hycop.transfer import ELSEWHERE, swap, unsettled
 
 ASKED = 8
 """Queries on which a swapped model is compared with itself."""
@@ -35,7 +35,11 @@ def swap_command(
         bool, typer.Option("--auto", help="Replace primitives that do not know the boundary by those that do.")
     ] = False,
     finer: Annotated[
-        int | None, typer.Option(help="Repeat programs so many times as often, for boxes in which less commutes.")
+        int | None,
+        typer.Option(
+            help="Repeat programs so many times as often, for boxes in which less commutes; "
+            f"{ELSEWHERE} if the boundary is not the trained one."
+        ),
     ] = None,
     json_file: JsonOption = None,
 ) -> None:
@@ -76,7 +80,7 @@ def _compared(before: HyCOP, after: HyCOP) -> tuple[dict[str, float], str]:
     remark = f"{told} change by {found['after']:.1e}, before the swap by {found['before']:.1e}"
     if found["after"] > WORSE * found["before"]:
         remark += (
-            f": less commutes here than where it was trained; try --finer {min(8 * after.model.finer, MOST_FINER)}, "
+            f": less commutes here than where it was trained; try --finer {min(4 * after.model.finer, MOST_FINER)}, "
             "and see 'hycop evaluate OUT --compare'"
         )
     return found, remark
