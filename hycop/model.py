@@ -72,8 +72,9 @@ class Model:
         if not self.gate.kept:
             return classical
         learned = self.policy.programs(self.theta[None], self.view(part)).repeated(self.config.repeats)
-        if self.gate.classical_when_repeated:
-            learned = _followed(learned, _repeated(once, repeats - 1))
+        if self.gate.classical_when_repeated:  # for the time beyond that of training
+            learned = _repeated(learned, np.full_like(repeats, self.finer))
+            learned = _followed(learned, _repeated(once, repeats - self.finer))
         else:
             learned = _repeated(learned, repeats)
         outside = np.zeros(query.batch, dtype=bool)
@@ -105,8 +106,9 @@ class Model:
             worst = int(np.argmax(np.nan_to_num(repeats, nan=np.inf)))
             raise InvalidSampleError(
                 worst,
-                f": time {query.time[worst]:g} is {ratio[worst]:.3g} times the longest trained; programs are repeated "
-                f"at most {MOST_REPEATS} times: ask for a shorter time",
+                f": time {query.time[worst]:g} is {ratio[worst]:.3g} times the longest trained; programs "
+                f"{f'that are {self.finer} times as fine ' if self.finer > 1 else ''}are repeated at most "
+                f"{MOST_REPEATS // self.finer} times: ask for a shorter time",
             )
         return repeats.astype(np.int64)
 

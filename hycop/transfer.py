@@ -18,7 +18,7 @@ from hycop.query import Query
 from hycop.surrogate import HyCOP
 
 ELSEWHERE = 2
-"""How many times as often programs are repeated behind boundaries that they were not trained with."""
+"""How many times as often programs are repeated once their boundary is not the trained one any more."""
 
 
 class Swapped(NamedTuple):
@@ -43,8 +43,8 @@ def swap(
     one of highest order among them takes its place.
 
     What commuted in one box may not in another: a program with a single step of advection is exact among periodic ends
-    and poor between walls. ``finer`` repeats every program so many times as often, if it is not given twice as often
-    behind another boundary than the trained one; ``unsettled`` tells whether that is enough.
+    and poor between walls. ``finer`` repeats every program so many times as often; if it is not given, leaving the
+    trained boundary doubles what it was and coming back halves it. ``unsettled`` tells whether that is enough.
     """
     if not isinstance(model, HyCOP):
         raise InvalidInputError(f"{model!r} is not a model: give one that fit has made, or HyCOP.load(folder)")
@@ -104,7 +104,7 @@ def unsettled(model: HyCOP, query: Query) -> float:
 
 
 def _fineness(model: Model, boundary: tuple[str, ...]) -> int:
-    """Leaving the trained boundary makes programs finer, coming back to it makes them as they were."""
+    """That of the model, times or over ``ELSEWHERE`` where the swap leaves the trained boundary or comes back to it."""
     trained = model.trained_boundary or model.boundary
     if (model.boundary == trained) == (boundary == trained):
         return model.finer

@@ -124,10 +124,27 @@ def test_programs_are_finer_behind_other_boundaries_unless_told(model: HyCOP) ->
     assert hycop.swap(walled, primitives={"advection": "upwind"}).model.model.finer == 2
     assert hycop.swap(walled, boundary="periodic").model.model.finer == 1
     assert hycop.swap(walled, boundary="periodic", finer=3).model.model.finer == 3
+    half = hycop.swap(model, boundary=("wall", "periodic"), auto=True).model
+    assert half.model.finer == 2 and hycop.swap(half, boundary="wall").model.model.finer == 2
+    most = hycop.swap(hycop.swap(model, finer=64).model, boundary="wall", auto=True)
+    assert most.model.model.finer == 64 and not any("times" in line for line in most.changes)
     query = PROBLEM.queries(4, boundary="wall")
     as_trained = hycop.swap(walled, finer=1).model
     np.testing.assert_array_equal(walled.model.repeats(query), 2 * as_trained.model.repeats(query))
     assert unsettled(walled, query) < unsettled(as_trained, query)
+    with pytest.raises(InvalidInputError, match=r"2 times as fine are repeated at most 512 times"):
+        walled.programs(Query(query.u0, query.setting, 5000 * query.time))
+
+
+def test_finer_programs_are_still_those_of_the_policy(model: HyCOP) -> None:
+    """A gate that trusts the policy for the trained time only trusts it for all of that, in however many parts."""
+    gate = replace(model.model.gate, classical="SABA2", classical_when_repeated=True, classical_when_far=False)
+    query = PROBLEM.queries(4, "train")
+    trusting = replace(gate, classical_when_repeated=False)
+    models = [HyCOP.of(replace(model.model, finer=2, gate=each)) for each in (gate, trusting)]
+    np.testing.assert_array_equal(*(each.measure(query).states for each in models))
+    later = Query(query.u0, query.setting, 3 * query.time)
+    assert (models[0].measure(later).states != models[1].measure(later).states).any()
 
 
 def test_the_command_writes_a_new_model_or_nothing(model: HyCOP, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -37,8 +38,8 @@ def swap_command(
     finer: Annotated[
         int | None,
         typer.Option(
-            help="Repeat programs so many times as often, for boxes in which less commutes; "
-            f"{ELSEWHERE} if the boundary is not the trained one."
+            help="Repeat programs so many times as often, for boxes in which less commutes. "
+            f"Default: {ELSEWHERE} times what it was if the swap leaves the trained boundary."
         ),
     ] = None,
     json_file: JsonOption = None,
@@ -73,7 +74,9 @@ def _compared(before: HyCOP, after: HyCOP) -> tuple[dict[str, float], str]:
     found: dict[str, float] = {}
     told = f"with programs twice as fine its answers to {ASKED} queries of split id"
     try:
-        for when, model in {"before": before, "after": after}.items():
+        # as fine as each other, so that what differs is due to the swap
+        as_fine = HyCOP.of(replace(before.model, finer=after.model.finer))
+        for when, model in {"before": as_fine, "after": after}.items():
             found[when] = unsettled(model, known.queries(ASKED, boundary=model.model.boundary))
     except NonFiniteStateError as error:
         return found, f"{told} are lost: {error}"

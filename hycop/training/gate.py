@@ -31,10 +31,8 @@ TRIED = 2**16
 """Values in the states of those queries, about."""
 
 COSTED, UNSURE = 8, 0.15
-"""Queries on which the work of the schemes over that of the policy is estimated, and how wrong that may be."""
-
-RECOUNTED = 64
-"""Queries on which it is measured if the estimate is that close to what is affordable."""
+"""Queries on which the work of the schemes over that of the policy is estimated, and how wrong that may be: closer to
+what is affordable it is measured on all of them."""
 
 COPIES = (1, 2, 3, 4, 6, 8)
 """How often each scheme is repeated."""
@@ -94,18 +92,19 @@ def best_classical(
     copies = sorted({*COPIES, *(repeats * copies for copies in COPIES)})
     offered = portfolio(dictionary, query.setting, copies, covers)
 
-    def cost(scheme: Scheme, count: int) -> float:
-        """Its work over that of the policy on so many of the queries; what takes no time takes no work."""
-        some = np.unique(np.linspace(0, asked.batch - 1, count).astype(np.int64))
-        theirs = _measured(scheme, dictionary, asked.take(some), refinement).work
-        return float(theirs.mean()) / max(float(work[some].mean()), 1.0)
+    def cost(scheme: Scheme, chosen: Array) -> float:
+        """Its work over that of the policy on these queries; what takes no time takes no work."""
+        theirs = _measured(scheme, dictionary, asked.take(chosen), refinement).work
+        return float(theirs.mean()) / (float(work[chosen].mean()) or 1.0)
 
+    every = np.argsort(work, kind="stable")
+    few = every[np.unique(((np.arange(COSTED) + 0.5) / COSTED * asked.batch).astype(np.int64))]  # cheap ones and dear
     costs: dict[Scheme, float] = {}
     for _, family in groupby(offered, key=lambda scheme: (scheme.cover, scheme.name, scheme.outer)):
         for scheme in family:  # from few copies to many: beyond the first that is too dear, all are
-            costs[scheme] = cost(scheme, COSTED)
-            if abs(costs[scheme] - EQUAL_WORK) < UNSURE:
-                costs[scheme] = cost(scheme, RECOUNTED)
+            costs[scheme] = cost(scheme, few)
+            if abs(costs[scheme] - EQUAL_WORK) < UNSURE and few.size < every.size:
+                costs[scheme] = cost(scheme, every)
             if costs[scheme] > EQUAL_WORK:
                 break
     rivals = [scheme for scheme, share in costs.items() if share <= EQUAL_WORK]
