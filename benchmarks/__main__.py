@@ -17,7 +17,7 @@ import numba
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import engine, memory, muscl, population, spectral, training
+from benchmarks import engine, gas, memory, muscl, population, spectral, training
 from benchmarks.measure import Ratio
 
 TOPICS: dict[str, Callable[[], list[Ratio]]] = {
@@ -25,6 +25,7 @@ TOPICS: dict[str, Callable[[], list[Ratio]]] = {
     "muscl": muscl.measure,
     "engine": engine.measure,
     "memory": memory.measure,
+    "gas": gas.measure,
     "population": population.measure,
     "training": training.measure,
 }

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import engine, memory, muscl, population, spectral, training
+from benchmarks import engine, gas, memory, muscl, population, spectral, training
 from benchmarks.measure import Ratio, median_ratio
 
 TINY = {
@@ -18,6 +18,7 @@ TINY = {
     "muscl": partial(muscl.measure, batch=8, cells=8, rounds=2),
     "engine": partial(engine.measure, batch=8, cells=8, rounds=2),
     "memory": partial(memory.measure, batch=8, cells=8),
+    "gas": partial(gas.measure, batch=1, rounds=1),
     "population": partial(population.measure, members=4, batch=2, cells=8, rounds=2),
     "training": partial(training.measure, ["ad1d"], ["--set", "samples=8", "--set", "tries=1"]),
 }
