@@ -71,9 +71,7 @@ def swap(
                 f"primitive {name}: {_kind(dictionary[name])} → {_kind(best)}, which knows {after.boundary_name}"
             )
             dictionary = dictionary.swapping(name, best)
-    if finer is not None and (type(finer) is not int or not 1 <= finer <= MOST_FINER):
-        raise InvalidInputError(f"finer is {finer!r}: a whole number from 1 to {MOST_FINER} is needed")
-    finer = finer or _fineness(before, after.boundary)
+    finer = _fineness(before, after.boundary, finer)
     if finer != before.finer:
         changes.append(
             f"programs repeated as often as their length asks for, times {finer}; before times {before.finer}"
@@ -103,8 +101,13 @@ def unsettled(model: HyCOP, query: Query) -> float:
     return float(rel_l2(model.measure(query).states, twice.measure(query).states, query.setting).mean())
 
 
-def _fineness(model: Model, boundary: tuple[str, ...]) -> int:
-    """That of the model, times or over ``ELSEWHERE`` where the swap leaves the trained boundary or comes back to it."""
+def _fineness(model: Model, boundary: tuple[str, ...], asked: int | None) -> int:
+    """What was asked for, or that of the model, times or over ``ELSEWHERE`` where the swap leaves the trained boundary
+    or comes back to it."""
+    if asked is not None:
+        if type(asked) is not int or not 1 <= asked <= MOST_FINER:
+            raise InvalidInputError(f"finer is {asked!r}: a whole number from 1 to {MOST_FINER} is needed")
+        return asked
     trained = model.trained_boundary or model.boundary
     if (model.boundary == trained) == (boundary == trained):
         return model.finer
