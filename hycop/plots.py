@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure as Figure
-from matplotlib.patches import Patch
-from matplotlib.ticker import LogLocator, NullFormatter
 
 from hycop.grid import Array
 from hycop.program import Program
+
+if TYPE_CHECKING:  # matplotlib takes half a second, which only those who draw should wait
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as _Figure
+
+Figure: TypeAlias = "_Figure"
 
 COLOURS = ("#3b6fb6", "#e08a1e", "#4f9d55", "#b5468b", "#7a6f5d", "#5b4fa3")
 
@@ -45,6 +47,13 @@ class Panel(NamedTuple):
     y: str
     lines: Mapping[str, tuple[Sequence[float], Sequence[float]]]
     log: bool = False
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure, in inches; it belongs to no window."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
 
 
 def draw_field(axes: Axes, u: Array, lengths: Sequence[float], title: str, **options: float | str) -> None:
@@ -107,6 +116,8 @@ def draw_timelines(axes: Axes, programs: Mapping[str, Program], names: Sequence[
     axes.set_yticks(range(len(programs)), list(programs), fontsize=8)
     axes.invert_yaxis()
     axes.set_xlabel("time spent, summed over the processes")
+    from matplotlib.patches import Patch
+
     handles = [Patch(color=colour[name], label=name) for name in names]
     axes.legend(
         handles=handles, fontsize=8, ncols=len(names), loc="upper center", bbox_to_anchor=(0.5, 1.18), frameon=False
@@ -152,7 +163,7 @@ def demo_figure(
     title: str,
 ) -> Figure:
     """Fields in the first row; timelines and error against work in the second. The last field is an error."""
-    figure = Figure(figsize=(12.5, 7.2), layout="constrained")
+    figure = new_figure(12.5, 7.2)
     halves: Any = figure.subfigures(2, 1, height_ratios=[1.0, 1.15])
     top, bottom = halves
     top.suptitle(title, fontsize=11)
@@ -170,13 +181,13 @@ def solutions_figure(solutions: Sequence[Solution], lengths: Sequence[float], ti
     """Several queries: a column of lines each in 1D, a row of images each in 2D."""
     count = len(solutions)
     if solutions[0].truth.ndim == 1:
-        figure = Figure(figsize=(4.2 * count, 5.2), layout="constrained")
+        figure = new_figure(4.2 * count, 5.2)
         panels = figure.subplots(2, count, squeeze=False, height_ratios=[2, 1], sharex=True)
         for (above, below), solution in zip(panels.T, solutions, strict=True):
             draw_lines(above, below, solution, lengths[0])
     else:
         names = list(solutions[0].predictions)
-        figure = Figure(figsize=(2.9 * (2 + 2 * len(names)), 2.7 * count), layout="constrained")
+        figure = new_figure(2.9 * (2 + 2 * len(names)), 2.7 * count)
         panels = figure.subplots(count, 2 + 2 * len(names), squeeze=False)
         for row, solution in zip(panels, solutions, strict=True):
             states = {"initial state": solution.initial, "truth": solution.truth, **solution.predictions}
@@ -191,7 +202,7 @@ def trajectory_figure(
     truths: Mapping[str, Array], predictions: Sequence[Array], lengths: Sequence[float], title: str
 ) -> Figure:
     """A state at several times, each a column: the truth, the prediction, and the difference."""
-    figure = Figure(figsize=(3.1 * len(truths), 8.4), layout="constrained")
+    figure = new_figure(3.1 * len(truths), 8.4)
     columns = figure.subplots(3, len(truths), squeeze=False).T
     for (above, middle, below), (label, truth), u in zip(columns, truths.items(), predictions, strict=True):
         draw_states((above, middle), {f"truth, {label}": truth, f"HyCOP, {label}": u}, lengths)
@@ -201,13 +212,13 @@ def trajectory_figure(
 
 
 def timeline_figure(programs: Mapping[str, Program], names: Sequence[str]) -> Figure:
-    figure = Figure(figsize=(9, 1.6 + 0.4 * len(programs)), layout="constrained")
+    figure = new_figure(9, 1.6 + 0.4 * len(programs))
     draw_timelines(figure.subplots(), programs, names)
     return figure
 
 
 def error_figure(points: Sequence[Point], floor: float | None, title: str) -> Figure:
-    figure = Figure(figsize=(7, 5), layout="constrained")
+    figure = new_figure(7, 5)
     axes = figure.subplots()
     axes.set_title(title, fontsize=10)
     draw_error_against_work(axes, points, floor)
@@ -216,7 +227,7 @@ def error_figure(points: Sequence[Point], floor: float | None, title: str) -> Fi
 
 def curve_figure(steps: Array, losses: Array, spread: Array, levels: Mapping[str, float], title: str) -> Figure:
     """A loss against the steps of a run, with its spread over seeds, and levels to compare it with."""
-    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    figure = new_figure(7, 4.5)
     axes = figure.subplots()
     axes.plot(steps, losses, color=COLOURS[0])
     axes.fill_between(steps, np.maximum(losses - spread, 0.2 * losses), losses + spread, color=COLOURS[0], alpha=0.2)
@@ -234,8 +245,10 @@ def curve_figure(steps: Array, losses: Array, spread: Array, levels: Mapping[str
 
 def lines_figure(panels: Sequence[Sequence[Panel]], title: str) -> Figure:
     """Rows of panels with lines, a colour a name."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
     columns = max(len(row) for row in panels)
-    figure = Figure(figsize=(4.0 * columns + 1.0, 3.2 * len(panels) + 0.6), layout="constrained")
+    figure = new_figure(4.0 * columns + 1.0, 3.2 * len(panels) + 0.6)
     for places, row in zip(figure.subplots(len(panels), columns, squeeze=False), panels, strict=True):
         for axes, panel in zip(places, row, strict=False):
             for colour, (name, (x, y)) in zip(COLOURS, panel.lines.items(), strict=False):
@@ -255,7 +268,7 @@ def lines_figure(panels: Sequence[Sequence[Panel]], title: str) -> Figure:
 
 def dam_figure(truth: Array, states: Mapping[str, Array], lengths: Sequence[float], title: str) -> Figure:
     """A depth as a surface, and its slice through the middle beside those of predictions."""
-    figure = Figure(figsize=(11, 4.5), layout="constrained")
+    figure = new_figure(11, 4.5)
     surface: Any = figure.add_subplot(1, 2, 1, projection="3d")
     x, y = ((np.arange(n) + 0.5) * length / n for n, length in zip(truth.shape, lengths, strict=True))
     few = tuple(slice(None, None, max(1, n // 80)) for n in truth.shape)
@@ -274,7 +287,7 @@ def dam_figure(truth: Array, states: Mapping[str, Array], lengths: Sequence[floa
 
 def scatter_figure(regime: Array, errors: Mapping[str, Array], label: str, title: str) -> Figure:
     """The error of every query against a number that says how strong something is in it, for several methods."""
-    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    figure = new_figure(7, 4.5)
     axes = figure.subplots()
     for index, (name, values) in enumerate(errors.items()):
         axes.scatter(regime, np.maximum(values, SMALLEST_SHOWN), s=12, color=COLOURS[index], label=name)
@@ -290,7 +303,7 @@ def heat_figure(
 ) -> Figure:
     """Errors over two settings, each given by its name and its values: a panel a map, all on one logarithmic scale of
     colours, with the numbers in the cells."""
-    figure = Figure(figsize=(4.6 * len(maps), 3.4), layout="constrained")
+    figure = new_figure(4.6 * len(maps), 3.4)
     panels = figure.subplots(1, len(maps), squeeze=False)[0]
     every = np.log10(np.stack(list(maps.values())))
     low, high = float(every.min()), float(every.max())

@@ -232,3 +232,10 @@ def test_as_a_process(tmp_path: Path) -> None:
     assert wrong.returncode == 2 and wrong.stdout == "" and len(wrong.stderr.splitlines()) == 1
     shown = subprocess.run([*command, "--debug", "evaluate", "adr3d"], capture_output=True, text=True, check=False)
     assert shown.returncode != 0 and "Traceback" in shown.stderr
+
+
+def test_a_command_loads_only_what_it_needs() -> None:
+    """Seconds of imports that few commands need would be waited for by all."""
+    script = "import sys, hycop.cli; print(sorted({'matplotlib', 'scipy.stats', 'torch'} & set(sys.modules)))"
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert loaded.stdout.strip() == "[]"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,8 @@ from hypothesis import strategies as st
 from hycop.dictionary import Dictionary
 from hycop.errors import IncompatibleError, InvalidInputError, NonFiniteStateError, UnknownNameError
 from hycop.execution import distances, measure, run, simplify, trace
-from hycop.grid import Array, Grid
-from hycop.primitive import EXACT, transform_work
+from hycop.grid import Grid
+from hycop.primitive import transform_work
 from hycop.primitives import ExactLogistic, MusclAdvection, SpectralAdvection, SpectralDiffusion
 from hycop.program import EMPTY, Program, ProgramBatch, Step
 from hycop.query import Channel, Query, Setting
@@ -308,72 +307,6 @@ class TestMeasureAndTrace:
         np.testing.assert_array_equal(outcome.states, run(program, DICTIONARY, query))
         np.testing.assert_allclose(outcome.work, trace(program, DICTIONARY, query).work.sum(axis=1), rtol=1e-15)
         assert (measure(Program(()), DICTIONARY, query).work == 0).all()
-
-
-@dataclass(frozen=True)
-class LinearDrag:
-    """Somebody's own primitive, with nothing optional: u_t = −k u."""
-
-    rate: float = 2.0
-    advances = frozenset({"drag"})
-    order = EXACT
-
-    def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
-        return u * np.exp(-self.rate * duration)[:, None, None, None]
-
-    def work(self, u: Array, duration: Array, setting: Setting) -> Array:
-        return np.full(setting.batch, float(setting.grid.cells))
-
-
-@dataclass(frozen=True)
-class Amplifier(LinearDrag):
-    """Overflows at once where the parameter ``r`` is negative, and changes nothing elsewhere."""
-
-    def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
-        return np.where((setting.param("r") < 0)[:, None, None, None], np.inf, u)
-
-
-@dataclass(frozen=True)
-class Cropper(LinearDrag):
-    def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
-        return u[..., 1:]
-
-
-class TestForeignPrimitives:
-    @pytest.mark.parametrize("boundary", ["periodic", "wall", "outflow"])
-    def test_four_members_are_enough(self, boundary: str) -> None:
-        query, dictionary = query_of(2, boundary), DICTIONARY.adding("drag", LinearDrag())
-        outcome = measure(Program.parse("drag 0.5, drag 0.5"), dictionary, query)
-        np.testing.assert_allclose(outcome.states, query.u0 * np.exp(-2.0), rtol=1e-14)
-        np.testing.assert_array_equal(outcome.work, [30.0, 30.0])
-        with pytest.raises(IncompatibleError, match="'drag' cannot run backwards"):
-            run(Program.parse("drag -0.5"), dictionary, query)
-
-    def test_a_wrong_shape_is_named(self) -> None:
-        dictionary = DICTIONARY.adding("cropper", Cropper())
-        with pytest.raises(IncompatibleError, match=r"'cropper' returned shape \(2, 1, 6, 4\) for a state of shape"):
-            run(Program.parse("reaction 0.1, cropper 0.1"), dictionary, query_of(2))
-
-    @pytest.mark.parametrize("memory", [1, 2**30])
-    def test_a_lost_state_is_named_by_sample_step_and_primitive(self, memory: int) -> None:
-        query, dictionary = query_of(4), DICTIONARY.adding("amplifier", Amplifier())
-        params = {**query.setting.params, "r": np.array([1.0, 1.0, -1.0, 1.0])}
-        query = Query(query.u0, Setting(query.grid, query.setting.channels, params), query.time)
-        programs = ProgramBatch.of([Program.parse("muscl 0.1, amplifier 0.25, muscl 0.1")] * 4, dictionary.names)
-        with pytest.raises(NonFiniteStateError, match=r"^sample 2: .* at step 2 of 3 \(amplifier 0.25\)$"):
-            run(programs, dictionary, query, memory=memory)
-        outcome = measure(programs, dictionary, query, memory=memory, strict=False)
-        assert np.isfinite(outcome.states).all(axis=(1, 2, 3)).tolist() == [True, True, False, True]
-        others = np.array([0, 1, 3])
-        assert np.isfinite(run(programs.take(others), dictionary, query.take(others))).all()
-
-    def test_empty_slots_are_not_counted_as_steps(self) -> None:
-        dictionary = Dictionary({"amplifier": Amplifier(), "reaction": ExactLogistic()})
-        query = query_of(1)
-        query = Query(query.u0, Setting(query.grid, query.setting.channels, {"r": -1.0}), query.time)
-        programs = ProgramBatch(dictionary.names, np.array([[1, EMPTY, 0]]), np.array([[0.1, 0.0, 0.2]]))
-        with pytest.raises(NonFiniteStateError, match=r"at step 2 of 2 \(amplifier 0.2\)"):
-            run(programs, dictionary, query)
 
 
 class TestPopulation:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-import cmaes
 import numpy as np
 
 from hycop.errors import InvalidInputError
 from hycop.evolution.optimizer import Array, Optimizer, State, beginning, check_positive, checked_fitness, noise
+
+if TYPE_CHECKING:
+    import cmaes
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -50,8 +53,7 @@ class CMA(Optimizer[CMAState]):
 
     def start(self, theta0: Array, seed: int) -> CMAState:
         first = beginning(theta0, seed)
-        strategy = cmaes.CMA(first["theta"], self.sigma, population_size=self.population, seed=0)
-        state = _exported(strategy, first["seed"])
+        state = _exported(self._strategy(first["theta"]), first["seed"])
         return replace(state, history=np.zeros_like(state.history))  # the library leaves this memory as it finds it
 
     def members(self, state: CMAState) -> int:
@@ -66,11 +68,16 @@ class CMA(Optimizer[CMAState]):
 
     def tell(self, state: CMAState, fitness: Array) -> CMAState:
         fitness = checked_fitness(fitness, self.population, state.generation)
-        strategy = cmaes.CMA(state.theta, self.sigma, population_size=self.population, seed=0)
+        strategy = self._strategy(state.theta)
         evolved = {theirs: getattr(state, ours) for ours, theirs in zip(_EVOLVING, _ATTRIBUTES, strict=True)}
         strategy.__setstate__(strategy.__getstate__() | deepcopy(evolved))
         strategy.tell(list(zip(self.ask(state), fitness.tolist(), strict=True)))
         return _exported(strategy, state.seed)
+
+    def _strategy(self, mean: Array) -> cmaes.CMA:
+        import cmaes  # with it comes scipy.stats, a second that only those who use it should wait
+
+        return cmaes.CMA(mean, self.sigma, population_size=self.population, seed=0)
 
 
 def _exported(strategy: cmaes.CMA, seed: int) -> CMAState:

@@ -27,7 +27,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.stats import spearmanr
 
 from hycop.evaluation import Row
 from hycop.execution import refined_query, simplify, trace
@@ -105,6 +104,8 @@ def _traced(model: Model, query: Query) -> tuple[Array, Array, Array]:
 
 
 def _rank_correlation(number: Array, values: Array) -> float:
+    from scipy.stats import spearmanr  # a second that no other command should wait
+
     # shares that differ by rounding alone do not vary
     return 0.0 if np.ptp(values) < 1e-9 else float(spearmanr(number, values).statistic)
 

@@ -31,7 +31,7 @@ from hycop.experiments.judging import CLASSICAL, Part, assembled, classical_alon
 from hycop.experiments.table import Bench, Table
 from hycop.grid import Array
 from hycop.metrics import metric
-from hycop.plots import COLOURS, Figure
+from hycop.plots import COLOURS, Figure, new_figure
 from hycop.problems import problem
 from hycop.query import Query, Setting
 from hycop.references import KuramotoSivashinskyReference
@@ -253,7 +253,7 @@ def _figure(model: HyCOP, split: str) -> Figure:
     states = model.measure(query).states.reshape(SHOWN, FRAMES, -1)
     truth = data.states[:, 1:, 0]
     length = float(data.setting.grid.lengths[0, 0])
-    figure = Figure(figsize=(9, 6.5), layout="constrained")
+    figure = new_figure(9, 6.5)
     figure.suptitle(f"Kuramoto–Sivashinsky, {split}: W = {length / (2 * np.pi):.1f}, T = {times[-1]:g}", fontsize=11)
     halves: Any = figure.subfigures(2, 1)
     panels = halves[0].subplots(1, 3, sharey=True)
