@@ -46,10 +46,7 @@ def swap(
     and poor between walls. ``finer`` repeats every program so many times as often; if it is not given, leaving the
     trained boundary doubles what it was and coming back halves it. ``unsettled`` tells whether that is enough.
     """
-    if not isinstance(model, HyCOP):
-        raise InvalidInputError(f"{model!r} is not a model: give one that fit has made, or HyCOP.load(folder)")
-    if not isinstance(primitives, Mapping | None):
-        raise InvalidInputError(f"primitives is {primitives!r}: others by name are needed, {{'advection': 'muscl'}}")
+    _check_parts(model, primitives)
     before = model.model
     grid = Grid.box((1,) * len(before.boundary), before.lengths, before.boundary)
     after = grid if boundary is None else grid.with_boundary(boundary)
@@ -89,6 +86,13 @@ def swap(
         trained_boundary=before.trained_boundary or before.boundary,
     )
     return Swapped(HyCOP.of(new), tuple(changes))
+
+
+def _check_parts(model: HyCOP, primitives: Mapping[str, str | Primitive] | None) -> None:
+    if not isinstance(model, HyCOP):
+        raise InvalidInputError(f"{model!r} is not a model: give one that fit has made, or HyCOP.load(folder)")
+    if not isinstance(primitives, Mapping | None):
+        raise InvalidInputError(f"primitives is {primitives!r}: others by name are needed, {{'advection': 'muscl'}}")
 
 
 def unsettled(model: HyCOP, query: Query) -> float:

@@ -24,7 +24,7 @@ from hycop.data.pdebench import PDEBENCH, PDEBenchFile
 from hycop.dictionary import Dictionary
 from hycop.errors import IncompatibleError, InvalidInputError, OutputError
 from hycop.evaluation import CURVE, Row
-from hycop.files import naming, provenance, write_json
+from hycop.files import checked_output, naming, provenance, write_json
 from hycop.grid import Grid
 from hycop.problems import PROBLEMS, Problem
 from hycop.program import Program
@@ -42,10 +42,24 @@ app = typer.Typer(
 out = Console(soft_wrap=True)
 err = Console(stderr=True, soft_wrap=True)
 
-JsonOption = Annotated[Path | None, typer.Option("--json", help="Write the result to this file as JSON.")]
+
+def _writable(path: Path | None) -> Path | None:
+    return None if path is None else checked_output(path)
+
+
+JsonOption = Annotated[
+    Path | None, typer.Option("--json", callback=_writable, help="Write the result to this file as JSON.")
+]
 OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace the file if there is one already.")]
 SplitOption = Annotated[
     str, typer.Option(help="Distribution of queries: train, id, ood, …; 'hycop problems PROBLEM' lists them.")
+]
+SplitsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Split of the problem, repeatable; id by default, id and ood with --compare; "
+        "'hycop problems PROBLEM' lists them."
+    ),
 ]
 SeedOption = Annotated[int, typer.Option(help="Seed; the same seed gives the same bits.")]
 ShapeOption = Annotated[str | None, typer.Option(help="Grid, as 48x40; the problem's own by default.")]

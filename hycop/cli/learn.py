@@ -36,13 +36,14 @@ from hycop.cli.common import (
     training,
 )
 from hycop.data import Dataset, checked_dataset_path, save
+from hycop.dictionary import Dictionary
 from hycop.errors import HyCOPError, InvalidInputError
 from hycop.execution import probe
 from hycop.executors import executor as find_executor
-from hycop.files import checked_output, naming, replacing
+from hycop.files import naming, replacing
 from hycop.grid import Array, Grid
 from hycop.plots import Point, error_figure
-from hycop.problems import PROBLEMS, kin_of, problem
+from hycop.problems import PROBLEMS, Problem, kin_of, problem
 from hycop.surrogate import HyCOP, UntrustedWarning
 from hycop.training import Gate, Progress, Report, configured
 from hycop.training.checkpoint import HISTORY
@@ -54,9 +55,7 @@ from hycop.version import __version__
 def train(
     name: Annotated[str, typer.Argument(metavar="PROBLEM", help="Problem, see 'hycop problems'.")],
     folder: Annotated[Path, typer.Option("--out", help="Run folder: checkpoints, history and the model.")],
-    data_file: Annotated[
-        Path | None, typer.Option("--data", help="Dataset to learn from instead of drawing one.")
-    ] = None,
+    data_file: Annotated[Path | None, typer.Option("--data", help="Dataset to learn from; else one is drawn.")] = None,
     held_out_file: Annotated[
         Path | None, typer.Option("--held-out", help="Dataset for the gate; else a third of --data is held back.")
     ] = None,
@@ -64,7 +63,7 @@ def train(
     param: ParamOption = None,
     preset: Annotated[str | None, typer.Option(help="quick (default), laptop or paper.")] = None,
     config_file: Annotated[
-        Path | None, typer.Option("--config", help="YAML file of settings, over those of the preset.")
+        Path | None, typer.Option("--config", help="YAML file of settings, over the preset's.")
     ] = None,
     settings: Annotated[list[str] | None, typer.Option("--set", help="key=value, over both; repeatable.")] = None,
     seed: SeedOption = 0,
@@ -88,62 +87,55 @@ def train(
     Example: hycop train adr2d --out runs/front --pareto
     """
     chosen = problem(name)
-    written = {} if config_file is None else settings_from(config_file)
-    base = preset or str(written.pop("preset", "quick"))
-    overrides = {**written, **pairs_of(settings, "--set", "population=100")}
+    base, overrides = _settings(preset, config_file, settings)
     config = configured(base, {**chosen.suited(base), **overrides})
     parts = HyCOP(chosen.named_dictionary(config.dictionary))
-    if json_file is not None:
-        checked_output(json_file)
     listener = None if callback is None else _listener(callback)
     files = [given for given in (data_file, held_out_file) if given is not None]
-    _check_files(folder, files, frames, param)
-    drawn = {f"set {key}": overrides.get(key) for key in ("samples", "shape", "validation")}
+    _check_apart(folder, files)
     if data_file is not None:
-        refuse_options(DRAWN, **drawn)
-    if held_out_file is not None:
-        refuse_options("with --held-out: the file holds what was drawn", **{"set validation": drawn["set validation"]})
+        refuse_options(DRAWN, **{f"set {key}": overrides.get(key) for key in ("samples", "shape")})
+    if files:
+        refuse_options("with a file of data", **{"set validation": overrides.get("validation")})
+    else:
+        refuse_options("without --data or --held-out", frames=frames, param=param)
     reading = Reading(frames=frames, params=tuple(param or ()))
-    read = {given: reading.load(given, name) for given in files}
-    for given, data in read.items():
-        with naming(given):
-            check_boundaries(chosen, parts.dictionary, data.setting.grid, option="--set dictionary=")
-            probe(parts.dictionary, data.at(-1).query, config.refinement)
+    read = {given: _checked_data(given, reading, chosen, parts.dictionary, config.refinement) for given in files}
     options = {key: value for key, value in (("workers", workers), ("scheduler", scheduler)) if value is not None}
-    crew = find_executor(executor, **options)
+    how: dict[str, Any] = {**overrides, "preset": base, "seed": seed, "resume": resume, "force": force}
+    how |= {"folder": folder, "executor": find_executor(executor, **options)}
     if resume and not any((place / HISTORY).exists() for place in (folder, *folder.glob("point*"))):
         err.print(f"{folder}: holds no run to resume; one is started")
     with training("data") as show, naming(" or ".join(map(str, files)) or None):
-
-        def report(entry: Progress) -> None:
-            show(entry)
-            if listener is not None:
-                _told(listener, entry, str(callback))
-
-        how: dict[str, Any] = {**overrides, "preset": base, "seed": seed, "resume": resume, "force": force}
-        how |= {"folder": folder, "executor": crew, "report": report}
+        how["report"] = show if listener is None else _both(show, listener, str(callback))
         source = chosen if data_file is None else read[data_file]
         held_out = None if held_out_file is None else read[held_out_file]
         models = parts.front(source, held_out, **how) if pareto else [parts.fit(source, held_out, **how)]
-    if pareto:
-        _write_front(models, folder, json_file)
-        return
-    model = models[0]
-    model.save(folder, overwrite=True)
-    gate = model.model.gate
-    out.print(f"{folder}: {model.model.theta.size} parameters; {_verdict(gate)}", highlight=False)
-    report_json(json_file, {"folder": str(folder), "gate": gate.to_json(), "metrics": dict(model.model.metrics)})
+    (_write_front if pareto else _write_model)(models, folder, json_file)
 
 
-def _check_files(folder: Path, files: Sequence[Path], frames: str | None, param: list[str] | None) -> None:
-    """Refuses datasets in the run folder, and options for datasets without one."""
-    if not files:
-        refuse_options("without --data or --held-out", frames=frames, param=param)
+def _settings(preset: str | None, file: Path | None, pairs: list[str] | None) -> tuple[str, dict[str, object]]:
+    """The preset, and what a file and pairs set otherwise."""
+    written = {} if file is None else settings_from(file)
+    base = preset or str(written.pop("preset", "quick"))
+    return base, {**written, **pairs_of(pairs, "--set", "population=100")}
+
+
+def _check_apart(folder: Path, files: Sequence[Path]) -> None:
     for given in files:
         if given.resolve().parent == folder.resolve():
             raise InvalidInputError(
                 f"--out {folder}: {given} lies there and could be overwritten; choose another folder"
             )
+
+
+def _checked_data(path: Path, reading: Reading, chosen: Problem, parts: Dictionary, refinement: int) -> Dataset:
+    """Data to learn from or for the gate, once it is known that every primitive can take them."""
+    data = reading.load(path, chosen.name)
+    with naming(path):
+        check_boundaries(chosen, parts, data.setting.grid, option="--set dictionary=")
+        probe(parts, data.at(-1).query, refinement)
+    return data
 
 
 def _verdict(gate: Gate) -> str:
@@ -169,11 +161,26 @@ def _listener(target: str) -> Report:
     return found
 
 
-def _told(listener: Report, entry: Progress, name: str) -> None:
-    try:
-        listener(entry)
-    except Exception as error:  # whatever a function of the user's raises is the user's to mend
-        raise HyCOPError(f"--callback '{name}' failed: {type(error).__name__}: {error}") from None
+def _both(show: Report, listener: Report, name: str) -> Report:
+    """Progress for the live view, then for a function of the user's."""
+
+    def report(entry: Progress) -> None:
+        show(entry)
+        try:
+            listener(entry)
+        except Exception as error:  # whatever a function of the user's raises is the user's to mend
+            raise HyCOPError(f"--callback '{name}' failed: {type(error).__name__}: {error}") from None
+
+    return report
+
+
+def _write_model(models: Sequence[HyCOP], folder: Path, json_file: Path | None) -> None:
+    """The one model of a run."""
+    (model,) = models
+    model.save(folder, overwrite=True)
+    gate = model.model.gate
+    out.print(f"{folder}: {model.model.theta.size} parameters; {_verdict(gate)}", highlight=False)
+    report_json(json_file, {"folder": str(folder), "gate": gate.to_json(), "metrics": dict(model.model.metrics)})
 
 
 def _write_front(models: Sequence[HyCOP], folder: Path, json_file: Path | None) -> None:
@@ -219,8 +226,6 @@ def predict(
     Example: hycop predict runs/adr queries.nc answers.nc --times 0.05,0.1,0.37
     """
     checked_dataset_path(target)
-    if json_file is not None:
-        checked_output(json_file)
     if target.exists() and source.exists() and target.samefile(source):
         raise InvalidInputError(f"{target}: is also the input, which would be lost; choose another file")
     check_file(target, overwrite)

@@ -23,6 +23,7 @@ from hycop.cli.common import (
     SeedOption,
     ShapeOption,
     SplitOption,
+    SplitsOption,
     TimesOption,
     app,
     boundary_of,
@@ -82,8 +83,6 @@ def data(
     _check_layout(layout, file, times)
     checked_output(file) if layout == "pdebench" else checked_dataset_path(file)
     check_file(file, overwrite)
-    if json_file is not None:
-        checked_output(json_file)
     with counting(samples, f"truth of {name}") as advance:
         made = chosen.sample(
             samples,
@@ -128,22 +127,19 @@ def _check_layout(layout: str, file: Path, times: str | None) -> None:
         raise InvalidInputError(f"{file}: in PDEBench files all samples have the same times; give --times, as 0.05,0.1")
 
 
-def _checked_counts(**counts: int | None) -> None:
+def _check_counts(**counts: int | None) -> None:
     for name, count in counts.items():
         if count is not None and count < 1:
             raise InvalidInputError(f"{name} is {count}: at least 1 is needed")
+    refinement = counts.get("--refinement")
+    if refinement is not None and refinement > MOST_REFINED:
+        raise InvalidInputError(f"--refinement is {refinement}: at most {MOST_REFINED} is possible")
 
 
 @app.command(name="evaluate")
 def evaluate_command(
     name: Annotated[str, typer.Argument(metavar="PROBLEM|RUN", help="Problem, or the folder of a trained model.")],
-    split: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Split of the problem, repeatable; id by default, id and ood with --compare; "
-            "'hycop problems PROBLEM' lists them."
-        ),
-    ] = None,
+    split: SplitsOption = None,
     scheme: SchemeOption = None,
     program: ProgramOption = None,
     dictionary: DictionaryOption = None,
@@ -176,39 +172,37 @@ def evaluate_command(
     chosen = problem(name if model is None else model.model.problem)
     if model is None:
         refuse_options(f"for the problem {name}: it is for the folder of a trained model", compare=compare or None)
-    if json_file is not None:
-        checked_output(json_file)
-    _checked_counts(**{"--samples": samples, "--seeds": seeds, "--refinement": refinement})
-    if refinement is not None and refinement > MOST_REFINED:
-        raise InvalidInputError(f"--refinement is {refinement}: at most {MOST_REFINED} is possible")
+    _check_counts(**{"--samples": samples, "--seeds": seeds, "--refinement": refinement})
     # what can be refused is refused before anything is computed
     trial = Trial.of(chosen, model, dictionary, refinement, metric, scheme, program, compare)
-    run = None if model is None or dictionary else Path(name)
-    judges: Iterable[list[Dataset]]
-    each = 1
     if data_file is not None:
         ours = {} if data_file.suffix in PDEBENCH else {"shape": shape, "boundary": boundary}
         refuse_options(DRAWN, split=split, seed=seed, seeds=seeds, times=times, **ours)
-        kin = () if model is None else kin_of(chosen.name)
-        given = Reading(samples, frames, shape, tuple(param or ()), boundary).load(data_file, chosen.name, kin=kin)
-        judges = [[given]]
-        with naming(data_file):
-            check_boundaries(chosen, trial.parts, given.setting.grid, run=run)
-        each = given.times.shape[1] - 1
+        given = _given(data_file, Reading(samples, frames, shape, tuple(param or ()), boundary), chosen, model)
+        judges: Iterable[list[Dataset]] = [[given]]
+        grid, each = given.setting.grid, given.times.shape[1] - 1
     else:
         refuse_options("without --data", frames=frames, param=param)
         # a model is asked in its own box, unless told otherwise
         where = boundary_of(boundary) or (None if model is None else model.model.boundary)
-        check_boundaries(chosen, trial.parts, chosen.grid(shape_of(shape), where), run=run)
         options = {"shape": shape_of(shape), "times": times_of(times), "boundary": where}
         splits = split or (["id", "ood"] if compare else ["id"])
         judges = _drawn(chosen, splits, samples or 100, seed or 0, seeds or 3, **options)
+        grid, each = chosen.grid(shape_of(shape), where), 1
     with naming(data_file, each):
+        check_boundaries(chosen, trial.parts, grid, run=None if model is None or dictionary else Path(name))
         rows = [row for datasets in judges for row in trial.rows(datasets)]
-    if data_file is not None and model is not None and given.setting.grid.boundary != model.model.boundary:
-        err.print(f"{data_file}: answered with its boundary ({given.setting.grid.boundary_name}), not the model's")
     print_rows(rows)
     report_json(json_file, {"rows": [row.to_json() for row in rows]})
+
+
+def _given(path: Path, reading: Reading, chosen: Problem, model: HyCOP | None) -> Dataset:
+    """A file of data, with a remark if its boundary is not the model's."""
+    data = reading.load(path, chosen.name, kin=() if model is None else kin_of(chosen.name))
+    grid = data.setting.grid
+    if model is not None and grid.boundary != model.model.boundary:
+        err.print(f"{path}: answered with its boundary ({grid.boundary_name}), not the model's")
+    return data
 
 
 def _drawn(
@@ -249,11 +243,9 @@ def table_command(
             out.print(f"{entry.name:14} {entry.title}; preset {entry.preset}, seeds {entry.seeds}", highlight=False)
         return
     chosen = table(name)
-    _checked_counts(**{"--samples": samples, "--seeds": seeds})
+    _check_counts(**{"--samples": samples, "--seeds": seeds})
     preset = chosen.preset if preset is None else preset
     configured(preset)
-    if json_file is not None:
-        checked_output(json_file)
     folder = output_folder(figures) if figures is not None else None
     with describing(name) as describe:
         bench = Bench(samples or chosen.samples, seeds or chosen.seeds, describe, preset, keep)

@@ -10,7 +10,6 @@ import typer
 
 from hycop.cli.common import BoundaryOption, JsonOption, app, boundary_of, out, pairs_of, report_json
 from hycop.errors import NonFiniteStateError, OutputError
-from hycop.files import checked_output
 from hycop.model import MOST_FINER
 from hycop.problems import PROBLEMS
 from hycop.surrogate import HyCOP
@@ -49,8 +48,6 @@ def swap_command(
     Example: hycop swap runs/swe runs/swe-walls --boundary wall
     Example: hycop swap runs/adr runs/adr-walls --boundary wall --auto
     """
-    if json_file is not None:
-        checked_output(json_file)
     if target.exists():
         raise OutputError(f"{target}: exists already; choose another folder")
     given = {name: str(other) for name, other in pairs_of(primitive, "--primitive", "advection=MusclAdvection").items()}

@@ -207,12 +207,7 @@ class Problem:
         on a finer grid and restricted to ``shape`` by cell averages; its own error is estimated by doubling that grid,
         for as many samples as the problem says unless ``estimated`` says otherwise.
         """
-        if not isinstance(samples, int | np.integer) or samples < 1:
-            raise InvalidInputError(f"samples is {samples!r}: a whole number, at least 1, is needed")
-        if not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63:
-            raise InvalidInputError(f"seed is {seed!r}: a whole number from 0 to 2^63 - 1 is needed")
-        if estimated is not None and estimated < 0:
-            raise InvalidInputError(f"estimated is {estimated}: how many samples to solve twice is needed, or 0")
+        _check_counts(samples, seed, estimated)
         chosen = self.split(split)
         grid = self.grid(shape, boundary)
         shape, walls = grid.shape, grid.boundary
@@ -302,6 +297,15 @@ class Problem:
             return out
 
         return setting, at, initial
+
+
+def _check_counts(samples: int, seed: int, estimated: int | None) -> None:
+    if not isinstance(samples, int | np.integer) or samples < 1:
+        raise InvalidInputError(f"samples is {samples!r}: a whole number, at least 1, is needed")
+    if not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63:
+        raise InvalidInputError(f"seed is {seed!r}: a whole number from 0 to 2^63 - 1 is needed")
+    if estimated is not None and estimated < 0:
+        raise InvalidInputError(f"estimated is {estimated}: how many samples to solve twice is needed, or 0")
 
 
 def _checked_times(times: Sequence[float]) -> Array:
