@@ -27,7 +27,7 @@ from hycop.splitting import Scheme, splitting
 from hycop.training import Task, configured, loop, train
 from hycop.training.checkpoint import FILE, RunFolderError, read
 from hycop.training.front import work_levels
-from hycop.training.gate import best_classical
+from hycop.training.gate import Opponents
 from hycop.training.loop import Trained, _data_hash
 from hycop.training.objective import COSTED, infinite_if_lost
 from hycop.training.portfolio import patterns
@@ -325,10 +325,8 @@ def test_the_opponent_has_no_more_work(task: Task) -> None:
     adr = hycop.problem("adr2d")
     data = adr.sample(8, "id")
     query, batch = data.query, data.query.batch
-    found = [
-        str(best_classical(adr.dictionary, query, data.truth, query, np.full(batch, work)))
-        for work in (32768.0, 11264.0, 1.0)
-    ]
+    opponents = Opponents(adr.dictionary, query, data.truth)
+    found = [str(opponents.best(query, np.full(batch, work))) for work in (32768.0, 11264.0, 1.0)]
     assert found[0] == "ABABA" and found[1].startswith("Lie") and found[2].startswith("Lie")
 
 
@@ -343,7 +341,7 @@ def test_what_takes_just_the_work_is_affordable(name: str) -> None:
         return outcome.work, float(rel_l2(outcome.states, data.truth, query.setting).mean())
 
     work, error = measured(splitting(name))
-    found = best_classical(swe.dictionary, query, data.truth, query, work)
+    found = Opponents(swe.dictionary, query, data.truth).best(query, work)
     cost, best = measured(found)
     assert best <= error * (1 + 1e-12) and cost.mean() <= 1.02 * work.mean(), found
 

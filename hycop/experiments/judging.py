@@ -16,7 +16,7 @@ from hycop.problems import problem
 from hycop.query import Query
 from hycop.splitting import Scheme, splitting
 from hycop.surrogate import HyCOP
-from hycop.training.gate import best_classical
+from hycop.training.gate import Opponents
 
 CLASSICAL = "classical at equal work"
 UNSPLIT = "unsplit"
@@ -46,22 +46,22 @@ def classical_alone(model: Model) -> HyCOP:
     return HyCOP.of(replace(model, gate=replace(model.gate, kept=False)))
 
 
-def rival(model: HyCOP, held_out: Dataset, asked: Query) -> Scheme:
-    """The best classical scheme, on the held-out queries, of those that take no more work than the model on others."""
-    inner = model.model
-    work = model.measure(asked).work
-    refinement, metric = inner.refinement, inner.config.metric
-    return best_classical(
-        inner.dictionary,
+def opponents(model: Model, held_out: Dataset) -> Opponents:
+    """The classical schemes with the model's dictionary, ranked on the held-out queries."""
+    return Opponents(
+        model.dictionary,
         held_out.query,
         held_out.truth,
-        asked,
-        work,
-        refinement,
-        metric,
-        repeats=inner.config.repeats,
-        covers=exact_covers(inner.dictionary, inner.processes),
+        model.refinement,
+        model.config.metric,
+        model.config.repeats,
+        exact_covers(model.dictionary, model.processes),
     )
+
+
+def rival(model: HyCOP, held_out: Dataset, asked: Query) -> Scheme:
+    """The best classical scheme, on the held-out queries, of those that take no more work than the model on others."""
+    return opponents(model.model, held_out).best(asked, model.measure(asked).work)
 
 
 def compared(

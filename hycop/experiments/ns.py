@@ -39,7 +39,7 @@ from hycop.program import ProgramBatch
 from hycop.query import Query
 from hycop.splitting import splitting
 from hycop.surrogate import HyCOP
-from hycop.training.gate import best_classical
+from hycop.training.gate import Opponents
 
 PDEBENCH = "2D_CFD_Rand_M0.1_Eta0.1_Zeta0.1_periodic_128_sample.hdf5"
 FRAMES = (0, 1)
@@ -133,12 +133,19 @@ class Entry:
         return answered(self.programs_of, query, self.parts)
 
 
-def _entries(bench: Bench, learned: Learned, seed: int, data: Dataset) -> Iterator[Entry]:
+def _opponents(bench: Bench, learned: Learned, seed: int) -> Mapping[str, Opponents]:
+    """The classical opponents of programs of each length."""
+    inner = learned.model.model
+    judges = bench.held_out(inner.problem, seed, inner.config).take(slice(0, JUDGES))
+    asked = problem(inner.problem).dictionary, judges.query, judges.truth
+    return {variant: Opponents(*asked, error=inner.config.metric, repeats=times) for variant, times in LENGTHS.items()}
+
+
+def _entries(learned: Learned, opponents: Mapping[str, Opponents], data: Dataset) -> Iterator[Entry]:
     """The model and its opponents; the classical one takes no more work on the data."""
     inner = learned.model.model
     known = problem(inner.problem).dictionaries
     own = next(iter(known))
-    judges = bench.held_out(inner.problem, seed, inner.config).take(slice(0, JUDGES))
     static = inner.static()
     yield Entry(STRANG, "", own, splitting("Strang(outer=viscosity)"), known[own])
     yield Entry(UNSPLIT, "", UNSPLIT, splitting("Lie"), known[UNSPLIT])
@@ -149,16 +156,15 @@ def _entries(bench: Bench, learned: Learned, seed: int, data: Dataset) -> Iterat
         if static is not None:
             yield Entry("static", variant, own, Repeated(HyCOP.of(static), times), known[own])
         few = data.query.take(slice(0, COSTED))
-        asked = judges.query, judges.truth, few, model.measure(few, known[own]).work
-        rival = best_classical(known[own], *asked, error=inner.config.metric, repeats=times)
+        rival = opponents[variant].best(few, model.measure(few, known[own]).work)
         yield Entry(CLASSICAL, variant, own, rival, known[own])
 
 
-def _judged(bench: Bench, learned: Learned, seed: int, data: Dataset) -> list[Row]:
+def _judged(learned: Learned, opponents: Mapping[str, Opponents], data: Dataset) -> list[Row]:
     """All rows of a trained model and its opponents on one dataset."""
     chosen = problem(learned.model.model.problem)
     own = next(iter(chosen.dictionaries))
-    entries = {str(entry): entry for entry in _entries(bench, learned, seed, data)}
+    entries = {str(entry): entry for entry in _entries(learned, opponents, data)}
     found = evaluate(
         list(entries.values()), chosen.dictionary, [data], metrics=METRICS, label=own, border=chosen.border
     )
@@ -210,7 +216,8 @@ def _pdebench(bench: Bench, seed: int) -> list[Row]:
     learned = bench.learned("ns2d-pdebench", seed)
     judge, own = pdebench(), bench.data("ns2d-pdebench", "id", seed)
     datasets = [*([] if judge is None else [judge]), own, bench.data("ns2d-pdebench", "ood", seed)]
-    rows = [row for data in datasets for row in _judged(bench, learned, seed, data)]
+    opponents = _opponents(bench, learned, seed)
+    rows = [row for data in datasets for row in _judged(learned, opponents, data)]
     speedups = _speedups([row for row in rows if row.split == "id"], own)
     return [*rows, *speedups, training_seconds(learned, rows[0])]
 
@@ -219,7 +226,8 @@ def _converged(bench: Bench, seed: int) -> list[Row]:
     learned, judge = bench.learned("ns2d", seed), converged()
     datasets = [*([] if judge is None else [judge])]
     datasets += [bench.data("ns2d", split, seed, shape=CONVERGED) for split in ("id", "ood")]
-    rows = [row for data in datasets for row in _judged(bench, learned, seed, data)]
+    opponents = _opponents(bench, learned, seed)
+    rows = [row for data in datasets for row in _judged(learned, opponents, data)]
     return [*rows, training_seconds(learned, rows[0])]
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from hycop.data import Dataset
 from hycop.evaluation import Row
 from hycop.experiments.fixtures import FOLDER, PYCLAW, pyclaw
-from hycop.experiments.judging import Part, assembled, compared, rival, training_seconds
+from hycop.experiments.judging import Part, assembled, compared, opponents, training_seconds
 from hycop.experiments.table import Bench, Learned, Table
 from hycop.plots import Figure, trajectory_figure
 from hycop.splitting import Scheme
@@ -87,24 +87,20 @@ def _rows(
     return found
 
 
-def _opponent(bench: Bench, course: Course, learned: Learned, seed: int, data: Dataset) -> Scheme | None:
-    """One whose work is equal over all times, where finding one for each time costs more than all else."""
-    if course.settings.get("repeats", 1) == 1:
-        return None
-    held_out = bench.held_out(course.problem, seed, learned.model.model.config)
-    return rival(learned.model, held_out, data.query)
-
-
 def _part(course: Course) -> Part:
     def rows(bench: Bench, seed: int) -> list[Row]:
         learned = course.learned(bench, seed)
+        model = learned.model
+        rivals = opponents(model.model, bench.held_out(course.problem, seed, model.model.config))
+        datasets = [
+            bench.data(course.problem, split, seed, times=course.times).only(HORIZONS) for split in course.paper
+        ]
         found: list[Row] = []
-        for split, paper in course.paper.items():
-            data = bench.data(course.problem, split, seed, times=course.times).only(HORIZONS)
-            found += _rows(bench, course, learned, seed, data, paper, _opponent(bench, course, learned, seed, data))
-        for data in pyclaw().values() if course.problem == "swe2d" else ():
-            against = _opponent(bench, course, learned, seed, data)
-            found += _rows(bench, course, learned, seed, data, against=against)
+        for data in (*datasets, *(pyclaw().values() if course.problem == "swe2d" else ())):
+            # one whose work is equal over all times, where finding one for each time would cost more than all else
+            one_for_all = course.settings.get("repeats", 1) > 1
+            against = rivals.best(data.query, model.measure(data.query).work) if one_for_all else None
+            found += _rows(bench, course, learned, seed, data, course.paper.get(data.split), against)
         return [*found, replace(training_seconds(learned, found[0]), variant="")]
 
     return course.problem, rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import groupby
 
 import numpy as np
@@ -73,53 +73,64 @@ class Gate:
         return asdict(self)
 
 
-def best_classical(
-    dictionary: Dictionary,
-    query: Query,
-    truth: Array,
-    asked: Query,
-    work: Array,
-    refinement: int = 1,
-    error: str = "rel_l2",
-    repeats: int = 1,
-    covers: Sequence[Sequence[str]] | None = None,
-) -> Scheme:
-    """The scheme with the least mean error on ``query`` among those that are affordable; if none is, the cheapest.
+@dataclass(frozen=True, eq=False)
+class Opponents:
+    """Classical schemes, ranked by their mean ``error`` on queries with a known truth, each of which is computed once.
 
-    Affordable is what takes, on the queries ``asked``, at most 1.02 times the mean ``work`` of a policy on them.
     The opponents of a program that is repeated are offered as often, too, and schemes of all ``covers``.
     """
-    copies = sorted({*COPIES, *(repeats * copies for copies in COPIES)})
-    offered = portfolio(dictionary, query.setting, copies, covers)
 
-    def cost(scheme: Scheme, chosen: Array) -> float:
-        """Its work over that of the policy on these queries; what takes no time takes no work."""
-        theirs = _measured(scheme, dictionary, asked.take(chosen), refinement).work
-        return float(theirs.mean()) / (float(work[chosen].mean()) or 1.0)
+    dictionary: Dictionary
+    query: Query
+    truth: Array
+    refinement: int = 1
+    error: str = "rel_l2"
+    repeats: int = 1
+    covers: Sequence[Sequence[str]] | None = None
+    _known: dict[tuple[Scheme, int], float] = field(default_factory=dict, init=False, repr=False)
 
-    every = np.argsort(work, kind="stable")
-    few = every[np.unique(((np.arange(COSTED) + 0.5) / COSTED * asked.batch).astype(np.int64))]  # cheap ones and dear
-    costs: dict[Scheme, float] = {}
-    for _, family in groupby(offered, key=lambda scheme: (scheme.cover, scheme.name, scheme.outer)):
-        for scheme in family:  # from few copies to many: beyond the first that is too dear, all are
-            costs[scheme] = cost(scheme, few)
-            if abs(costs[scheme] - EQUAL_WORK) < UNSURE and few.size < every.size:
-                costs[scheme] = cost(scheme, every)
-            if costs[scheme] > EQUAL_WORK:
-                break
-    rivals = [scheme for scheme, share in costs.items() if share <= EQUAL_WORK]
-    if not rivals:
-        return min(costs, key=costs.__getitem__)
+    def best(self, asked: Query, work: Array) -> Scheme:
+        """The best of those that are affordable; if none is, the cheapest.
 
-    def mean_error(scheme: Scheme, count: int) -> float:
-        part = query.take(slice(0, count))
-        states = _measured(scheme, dictionary, part, refinement).states
-        return float(_errors(error, states, truth[:count], part).mean())
+        Affordable is what takes, on the queries ``asked``, at most 1.02 times the mean ``work`` of a policy on them.
+        """
+        costs = self._costs(asked, work)
+        rivals = [scheme for scheme, share in costs.items() if share <= EQUAL_WORK]
+        if not rivals:
+            return min(costs, key=costs.__getitem__)
+        # the few best on some of the queries are compared on more of them
+        some = _few(self.query, self.refinement)
+        finalists = sorted(rivals, key=lambda scheme: self._mean_error(scheme, some))[:FINALISTS]
+        return min(finalists, key=lambda scheme: self._mean_error(scheme, FINALISTS * some))
 
-    # the few best on some of the queries are compared on more of them
-    some = _few(query, refinement)
-    finalists = sorted(rivals, key=lambda scheme: mean_error(scheme, some))[:FINALISTS]
-    return min(finalists, key=lambda scheme: mean_error(scheme, FINALISTS * some))
+    def _costs(self, asked: Query, work: Array) -> dict[Scheme, float]:
+        """The work of schemes over that of the policy, up to the first of each family that is not affordable."""
+        copies = sorted({*COPIES, *(self.repeats * copies for copies in COPIES)})
+        offered = portfolio(self.dictionary, self.query.setting, copies, self.covers)
+
+        def cost(scheme: Scheme, chosen: Array) -> float:
+            theirs = _measured(scheme, self.dictionary, asked.take(chosen), self.refinement).work
+            return float(theirs.mean()) / (float(work[chosen].mean()) or 1.0)  # what takes no time takes no work
+
+        every = np.argsort(work, kind="stable")
+        few = every[np.unique(((np.arange(COSTED) + 0.5) / COSTED * asked.batch).astype(np.int64))]  # cheap and dear
+        costs: dict[Scheme, float] = {}
+        for _, family in groupby(offered, key=lambda scheme: (scheme.cover, scheme.name, scheme.outer)):
+            for scheme in family:  # from few copies to many
+                costs[scheme] = cost(scheme, few)
+                if abs(costs[scheme] - EQUAL_WORK) < UNSURE and few.size < every.size:
+                    costs[scheme] = cost(scheme, every)
+                if costs[scheme] > EQUAL_WORK:
+                    break
+        return costs
+
+    def _mean_error(self, scheme: Scheme, count: int) -> float:
+        if (scheme, count) not in self._known:
+            part = self.query.take(slice(0, count))
+            states = _measured(scheme, self.dictionary, part, self.refinement).states
+            errors = _errors(self.error, states, self.truth[:count], part)
+            self._known[scheme, count] = float(errors.mean())
+        return self._known[scheme, count]
 
 
 def _few(query: Query, refinement: int) -> int:

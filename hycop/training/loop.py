@@ -23,7 +23,7 @@ from hycop.query import Query
 from hycop.splitting import Scheme
 from hycop.training.checkpoint import Journal, array_hash, fingerprint, stoppable
 from hycop.training.config import TrainingConfig
-from hycop.training.gate import Gate, best_classical, gate
+from hycop.training.gate import Gate, Opponents, gate
 from hycop.training.objective import Objective, infinite_if_lost
 from hycop.training.progress import Meter, Report
 from hycop.training.recipe import Recipe
@@ -177,18 +177,16 @@ def _judged(task: Task, config: TrainingConfig, policy: Policy, theta: Array, vi
     inputs = view(query)
     programs = policy.programs(theta[None], inputs).repeated(config.repeats)
     states, work = measure(programs, task.dictionary, query, refinement=config.refinement, strict=False)
-    known = task.train.query
-    rival = best_classical(
+    opponents = Opponents(
         task.dictionary,
-        known,
+        task.train.query,
         task.train.truth,
-        query,
-        work,
         config.refinement,
         config.metric,
-        repeats=config.repeats,
-        covers=task.covers,
+        config.repeats,
+        task.covers,
     )
+    rival = opponents.best(query, work)
     found = gate(states, work, rival, task.dictionary, query, truth, inputs.features, config.refinement, config.metric)
     return replace(found, classical_when_repeated=_worse_when_repeated(task, config, programs, rival))
 
