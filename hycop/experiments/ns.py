@@ -263,4 +263,4 @@ def _figure(model: Method, data: Dataset) -> Figure:
     return solutions_figure(solutions, query.grid.lengths[0].tolist(), title)
 
 
-TABLE = Table("ns", "compressible Navier–Stokes as in PDEBench (ns2d, ns2d-pdebench)", 8, build, figures)
+TABLE = Table("ns", "compressible Navier–Stokes as in PDEBench (ns2d, ns2d-pdebench)", 24, build, figures)
