@@ -55,20 +55,24 @@ def _ratio(error: Array, scale: Array) -> Array:
     return np.where(scale == 0, np.where(error == 0, 0.0, np.inf), divided)
 
 
+def _relative(prediction: Array, truth: Array, axes: tuple[int, ...]) -> Array:
+    """‖e‖₂ / ‖truth‖₂ over some of the axes, in units (a power of two) in which no square leaves the numbers."""
+    _, exponent = np.frexp(np.abs(truth).max(axis=axes, keepdims=True))
+    unit = np.exp2(-np.clip(exponent, -1000, 1000).astype(np.float64))
+    error, scale = (((unit * u) ** 2).sum(axis=axes) for u in (prediction - truth, truth))
+    return _ratio(np.sqrt(error), np.sqrt(scale))
+
+
 @_quiet
 def rel_l2(prediction: Array, truth: Array, setting: Setting) -> Array:
     """‖e‖₂ / ‖truth‖₂, both norms over cells and channels together; 0 if both are zero, inf if only the truth is."""
-    prediction, truth = _checked(prediction, truth, setting)
-    error, scale = ((u**2).sum(axis=(1, *_cells(u))) for u in (prediction - truth, truth))
-    return _ratio(np.sqrt(error), np.sqrt(scale))
+    return _relative(*_checked(prediction, truth, setting), axes=(1, *range(2, 2 + setting.grid.axes)))
 
 
 @_quiet
 def rel_l2_per_channel(prediction: Array, truth: Array, setting: Setting) -> Array:
     """‖e_c‖₂ / ‖truth_c‖₂ over the cells of each channel c, (batch, channel); a zero truth as in ``rel_l2``."""
-    prediction, truth = _checked(prediction, truth, setting)
-    error, scale = ((u**2).sum(axis=_cells(u)) for u in (prediction - truth, truth))
-    return _ratio(np.sqrt(error), np.sqrt(scale))
+    return _relative(*_checked(prediction, truth, setting), axes=tuple(range(2, 2 + setting.grid.axes)))
 
 
 @_quiet

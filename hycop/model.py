@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -11,7 +11,7 @@ from hycop.dictionary import Dictionary
 from hycop.errors import InvalidSampleError
 from hycop.execution import Outcome, measure
 from hycop.features import FeatureMap, FeatureRange, clock
-from hycop.grid import Array
+from hycop.grid import AXES, Array
 from hycop.policy import Policy, SlotPolicy
 from hycop.program import EMPTY, ProgramBatch
 from hycop.query import Channel, Query
@@ -25,6 +25,8 @@ NO_LONGER = 1e-6
 
 SAME = 0.1
 """By what share a coefficient may differ from that of all of training."""
+
+VELOCITIES = tuple(f"c{letter}" for letter in AXES)
 
 MOST_FINER = 64
 """How many times as often as its length asks for."""
@@ -54,6 +56,11 @@ class Model:
     static_theta: Array | None = None
     constants: Mapping[str, float] = field(default_factory=dict)
     """Coefficients that were the same in all of training."""
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """What no feature tells about the others: the signs of those that had one, and of an equation that is not among the
+    problems the least and the greatest."""
+    longest_time: float | None = None
+    """Of an equation that is not among the problems, whose own unit of time is not known."""
     changes: tuple[str, ...] = ()
     """What was swapped since training, a line for each."""
     untrained: tuple[str, ...] = ()
@@ -85,10 +92,18 @@ class Model:
         return _chosen(outside, classical, learned) if outside.any() else learned
 
     def _foreign(self, query: Query) -> Array:
-        """Queries with another coefficient where all of training had the same one."""
-        out = np.zeros(query.batch, dtype=bool)
-        for name, value in self.constants.items():
-            out |= np.abs(query.setting.params.get(name, value) - value) > SAME * abs(value)
+        """Queries with another coefficient where all of training had the same one, or with one far from all others."""
+        out: Array = np.asarray(self._other_constants(query).any(axis=1))
+        for name, (low, high) in self.ranges.items():
+            width, values = high - low, query.setting.params.get(name, np.array(low))
+            out |= (values < low - width) | (values - high > width)
+        return out
+
+    def _other_constants(self, query: Query) -> Array:
+        """Which of the constants are others, (batch, name)."""
+        out = np.zeros((query.batch, len(self.constants)), dtype=bool)
+        for index, (name, value) in enumerate(self.constants.items()):
+            out[:, index] = np.abs(query.setting.params.get(name, value) - value) > SAME * abs(value)
         return out
 
     @property
@@ -101,6 +116,8 @@ class Model:
         times that."""
         known = np.asarray(self.longest)
         ratio = np.where(known > 0, clock(query) / np.where(known > 0, known, 1.0), 0.0).max(axis=1)
+        if self.longest_time is not None:
+            ratio = np.maximum(ratio, query.time / self.longest_time)
         repeats = np.maximum(1.0, np.ceil(ratio - NO_LONGER)) * self.finer
         if not (repeats <= MOST_REPEATS).all():
             worst = int(np.argmax(np.nan_to_num(repeats, nan=np.inf)))
@@ -116,6 +133,17 @@ class Model:
         """Which of the view's names of which queries lie outside the trained range, (batch, name)."""
         return self.view.outside(query)
 
+    def doubts(self, query: Query) -> dict[str, Array]:
+        """Which queries lie outside of what was trained, by the name of the feature or coefficient, or in time."""
+        found = dict(zip(self.view.names, self.untrusted(query).T, strict=True))
+        found |= dict(zip(self.constants, self._other_constants(query).T, strict=True))
+        for name, (low, high) in self.ranges.items():
+            values = query.setting.params.get(name, np.full(query.batch, low))
+            found[name] = (values < low) | (values > high)
+        if self.longest_time is not None:
+            found["time"] = query.time > self.longest_time * (1 + NO_LONGER)
+        return found
+
     def static(self) -> Model | None:
         """The ablation that was learned beside it: the first pattern, one program for all queries."""
         if self.static_theta is None or not isinstance(self.policy, SlotPolicy):
@@ -130,6 +158,30 @@ class Model:
         """The states at the query times, and the work they took."""
         dictionary = self.dictionary if dictionary is None else dictionary
         return measure(self.programs(query, dictionary), dictionary, query, refinement=self.refinement)
+
+
+def coefficient_ranges(queries: Sequence[Query], features: FeatureMap | None) -> dict[str, tuple[float, float]]:
+    """Of coefficients that differ from query to query: all of what was trained if none of the ``features`` knows them,
+    else, where they all have the same sign, all of that sign (but for velocities: a mirror turns them round)."""
+    most = float(np.finfo(np.float64).max)
+    found: dict[str, tuple[float, float]] = {}
+    for name in queries[0].setting.params:
+        values = np.concatenate([query.setting.params[name] for query in queries])
+        low, high = float(values.min()), float(values.max())
+        if low == high:
+            continue
+        if features is not None and not _seen(name, features, queries[0]):
+            found[name] = (low, high)
+        elif (low > 0 or high < 0) and name not in VELOCITIES:
+            found[name] = (0.0, most) if low > 0 else (-most, 0.0)
+    return found
+
+
+def _seen(name: str, features: FeatureMap, query: Query) -> bool:
+    """Whether the features of a query change with one of its coefficients."""
+    setting = query.setting
+    other = replace(setting, params={**setting.params, name: 2.0 * setting.params[name]})
+    return not np.array_equal(features(query), features(replace(query, setting=other)), equal_nan=True)
 
 
 def _repeated(once: ProgramBatch, repeats: Array) -> ProgramBatch:

@@ -15,6 +15,9 @@ from hycop.primitive import is_reversible
 from hycop.program import ProgramBatch
 from hycop.query import Query, Setting
 
+MOST_COPIES = 4096
+"""How often a scheme is repeated at most."""
+
 
 @dataclass(frozen=True)
 class Scheme:
@@ -45,6 +48,10 @@ class Scheme:
         """The scheme with its step cut into equal ones: scheme×m."""
         if copies < 1:
             raise InvalidInputError(f"scheme {self.name}: {copies} copies; at least 1 is needed")
+        if self.copies * copies > MOST_COPIES:
+            raise InvalidInputError(
+                f"scheme {self.name}: {self.copies * copies} copies; at most {MOST_COPIES} are allowed"
+            )
         return replace(self, copies=self.copies * copies)
 
     def with_outer(self, primitive: str) -> Scheme:

@@ -18,14 +18,14 @@ from hycop.executors import Executor
 from hycop.features import FEATURES, FeatureMap, available, clock
 from hycop.files import output_folder
 from hycop.grid import Array, Grid
-from hycop.model import Model
+from hycop.model import Model, coefficient_ranges
 from hycop.primitive import Primitive
 from hycop.problems import PROBLEMS, Problem
 from hycop.program import Program, ProgramBatch
 from hycop.query import Query, Setting
 from hycop.storage import load_model, save_model
 from hycop.training import Report, Task, TrainingConfig, configured, train
-from hycop.training.checkpoint import DATA, claimed
+from hycop.training.checkpoint import DATA, another_run, claimed
 from hycop.training.checkpoint import FILE as CHECKPOINT
 from hycop.training.front import work_levels
 
@@ -93,7 +93,7 @@ class HyCOP:
         config = configured(preset, {**_suited(source, preset), **settings})
         where = None if folder is None else Path(folder)
         with nullcontext() if where is None else claimed(where, resume):
-            task, named = _task(source, held_out, self.dictionary, config, seed, where if resume else None)
+            task, named = _task(source, held_out, self.dictionary, config, seed, where if resume else None, force)
             if where is not None:
                 _keep(task, where)
             self._model = _learned(
@@ -122,7 +122,7 @@ class HyCOP:
         where = None if folder is None else Path(folder)
         models: list[HyCOP] = []
         with nullcontext() if where is None else claimed(where, resume):
-            task, named = _task(source, held_out, self.dictionary, config, seed, where if resume else None)
+            task, named = _task(source, held_out, self.dictionary, config, seed, where if resume else None, force)
             if where is not None:
                 _keep(task, where)
             for index, most in enumerate(work_levels(task, config, points)):
@@ -207,14 +207,14 @@ class HyCOP:
 
     def doubts(self, query: Query) -> tuple[Array, list[str]]:
         """Which queries (batch,) are not to be trusted, and why; the initial state itself always is."""
-        outside = self.model.untrusted(query) & (query.time > 0)[:, None]
-        names = self.model.view.names
-        reasons = [name for name, any_ in zip(names, np.asarray(outside.any(axis=0)), strict=True) if any_]
-        flags: Array = np.asarray(outside.any(axis=1))
+        later = query.time > 0
+        found = {name: outside & later for name, outside in self.model.doubts(query).items()}
+        reasons = [name for name, outside in found.items() if outside.any()]
+        flags: Array = np.any([np.zeros(query.batch, dtype=bool), *found.values()], axis=0)
         other = [f"primitive {name}" for name in self.model.untrained]
         if query.grid.boundary != (self.model.trained_boundary or self.model.boundary):
             other.append(f"boundary {query.grid.boundary_name}")
-        return (flags | (query.time > 0) if other else flags), [*reasons, *other]
+        return (flags | later if other else flags), [*reasons, *other]
 
     def program(
         self,
@@ -267,9 +267,10 @@ def _keep(task: Task, folder: Path) -> None:
 
 
 def _learned(task: Task, problem: str, config: TrainingConfig, seed: int, **options: Any) -> Model:
+    setting, own = task.train.setting, problem not in PROBLEMS
+    queries = [data.query for data in (task.train, task.held_out)]
+    longest = np.concatenate([clock(query) for query in queries]).max(axis=0)
     done = train(task, config, seed, **options)
-    setting = task.train.setting
-    longest = np.concatenate([clock(data.query) for data in (task.train, task.held_out)]).max(axis=0)
     return Model(
         problem=problem,
         processes=task.processes,
@@ -289,6 +290,8 @@ def _learned(task: Task, problem: str, config: TrainingConfig, seed: int, **opti
         refinement=config.refinement,
         static_theta=done.static_theta,
         constants={name: float(values[0]) for name, values in setting.params.items() if np.ptp(values) == 0},
+        ranges=coefficient_ranges(queries, done.view.features if own else None),
+        longest_time=max(float(query.time.max()) for query in queries) if own else None,
     )
 
 
@@ -299,15 +302,19 @@ def _task(
     config: TrainingConfig,
     seed: int,
     kept: Path | None,
+    force: bool = False,
 ) -> tuple[Task, str]:
     """What is to be learned from a problem (it draws the queries, or finds them in a run folder that it kept) or from a
     dataset (it holds some back, unless others are given)."""
     if isinstance(source, Problem):
         split = "trajectory" if config.horizon == "trajectory" else "train"
         known: Problem | None = source
-        learn = _drawn(source, config.samples, split, seed, config.shape, kept, DATA[0])
+        # what cannot be run is known before the truth is solved
+        probe(dictionary, source.queries(1, split, seed, shape=config.shape), config.refinement)
+        learn = _drawn(source, config.samples, split, seed, config.shape, kept, DATA[0], force)
         # another stream of the same distribution: no query is in both
-        held_out = judges or _drawn(source, config.validation, split, seed + 2**32, config.shape, kept, DATA[1])
+        other = seed + 2**32
+        held_out = judges or _drawn(source, config.validation, split, other, config.shape, kept, DATA[1], force)
     else:
         known = PROBLEMS.get(source.problem)
         arranged = known.checked if known is not None else (lambda data: data)
@@ -339,7 +346,14 @@ def _task(
 
 
 def _drawn(
-    source: Problem, samples: int, split: str, seed: int, shape: tuple[int, ...] | None, kept: Path | None, name: str
+    source: Problem,
+    samples: int,
+    split: str,
+    seed: int,
+    shape: tuple[int, ...] | None,
+    kept: Path | None,
+    name: str,
+    force: bool,
 ) -> Dataset:
     if kept is not None and (kept / name).exists():
         found = load(kept / name, problem=source.name)
@@ -347,6 +361,8 @@ def _drawn(
         wanted = (samples, split, seed, source.shape if shape is None else tuple(shape))
         if (found.samples, found.split, found.seed, found.setting.grid.shape) == wanted:
             return found
+        if (kept / CHECKPOINT).exists() and not force:
+            raise another_run(kept)
     return source.sample(samples, split, seed, shape=shape)
 
 

@@ -217,12 +217,15 @@ def test_answers_are_not_overwritten_unasked(run: Path, tmp_path: Path) -> None:
     assert hycop.load(target).samples == 1
 
 
-def test_times_are_counted_from_the_initial_state(run: Path, tmp_path: Path) -> None:
+def test_answers_are_at_the_times_of_the_data(run: Path, tmp_path: Path) -> None:
     data = hycop.problem("ad1d").sample(2, "id", seed=1, times=[0.1, 0.3])
     late = replace(data, states=data.states[:, 1:], times=data.times[:, 1:])
     hycop.save(late, tmp_path / "late.nc")
     assert hycop_command("predict", run, tmp_path / "late.nc", tmp_path / "out.nc").returncode == 0
-    np.testing.assert_allclose(hycop.load(tmp_path / "out.nc").times, [[0.0, 0.2]] * 2)
+    np.testing.assert_allclose(hycop.load(tmp_path / "out.nc").times, [[0.1, 0.3]] * 2)
+    words = ("predict", run, tmp_path / "late.nc", tmp_path / "later.nc", "--times", "0.5")  # after the initial state
+    assert hycop_command(*words).returncode == 0
+    np.testing.assert_allclose(hycop.load(tmp_path / "later.nc").times, [[0.1, 0.6]] * 2)
 
 
 def test_a_model_that_cannot_handle_a_boundary_can_be_swapped(run: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hycop.data import PDEBenchFile
-from hycop.data.pdebench import decode, encode, gas_channels
+from hycop.data.gas import decode, encode, gas_channels
 from hycop.errors import InvalidInputError, NonFiniteStateError, UnknownNameError
 from hycop.grid import Array, Grid
 from hycop.primitive import ALL_CHANNELS, Primitive

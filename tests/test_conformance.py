@@ -199,6 +199,27 @@ class HiddenSpace(Rk4Logistic):
         return u + a * half * (1 - half) + 2e-5 * a * wide * np.sin(7 * u)
 
 
+class Roll:
+    """Advection, whose author never thought of walls."""
+
+    advances = frozenset({"advection"})
+    order = EXACT
+
+    def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
+        return SpectralAdvection().flow(u, duration, setting.with_grid(setting.grid.with_boundary("periodic")))
+
+    def work(self, u: Array, duration: Array, setting: Setting) -> Array:
+        return update_work(setting, 1.0)
+
+    def example(self, seed: int) -> tuple[Array, Setting]:
+        return SpectralAdvection().example(seed)
+
+
+class Tired(SpectralAdvection):
+    def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
+        return super().flow(u, np.minimum(duration, 1.0), setting)
+
+
 def raising(self: Any, u: Array, duration: Array, setting: Setting) -> Array:
     raise ZeroDivisionError("no\nway")
 
@@ -224,6 +245,8 @@ BAD: dict[str, tuple[Any, str, str]] = {
     "RK4 declared conserving": (altered(Rk4Logistic, conserves=frozenset({"u"})), "conservation", "'u'"),
     "leaking": (after(UpwindAdvection, lambda out: out * (1 - 1e-11)), "conservation", "1.0e-11"),
     "spectral advection with walls": (altered(SpectralAdvection, boundaries=BOUNDARIES), "semigroup", ""),
+    "walls like periodic ends": (Roll(), "boundaries", "declare them"),
+    "stops after a while": (Tired(), "semigroup", "100 times the duration"),
     "raises on walls": (altered(UpwindAdvection, flow=refusing_walls), "boundaries", "wall: raised ZeroDivisionError"),
     "raises": (altered(ExactLogistic, flow=raising), "flow", "raised ZeroDivisionError: no way"),
     "not reversible": (altered(UpwindAdvection, reversible=True), "reversible", "negative"),

@@ -6,6 +6,7 @@ import errno
 import gc
 import os
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 import xarray as xr
 
 from hycop.data import load, save
-from hycop.errors import DatasetError, OutputError
+from hycop.errors import DatasetError, InvalidInputError, OutputError
 from tests.test_data import SUFFIXES, assert_same, foreign, make, write_foreign
 
 # Faults on reading
@@ -46,6 +47,30 @@ def test_bad_contents(tmp_path: Path, suffix: str, replaced: dict[str, Any], mes
     else:
         write_foreign(path, **replaced)
     assert_one_line(path, message)
+
+
+def test_one_time_has_one_state(tmp_path: Path) -> None:
+    """The same state twice is what a prediction at its initial time has."""
+    data = make()
+    states, times = data.states.copy(), data.times.copy()
+    times[1, 2] = times[1, 1]
+    states[1, 2] = states[1, 1]
+    assert replace(data, states=states, times=times).times[1, 2] == times[1, 1]
+    states[1, 2] += 1.0
+    with pytest.raises(InvalidInputError, match="twice for sample 1, at time indices 1 and 2"):
+        replace(data, states=states, times=times)
+
+
+def test_npz_arrays_of_no_sample_and_of_many_values(tmp_path: Path) -> None:
+    path = tmp_path / "data.npz"
+    save(make(), path)
+    with np.load(path) as file:
+        arrays = dict(file)
+    np.savez(path, **arrays, mesh=np.zeros((7, 3)))
+    assert_same(load(path), make())
+    np.savez(path, **{**arrays, "problem": np.array(["a", "b"])})
+    with pytest.raises(DatasetError, match="array 'problem' has shape \\(2,\\)"):
+        load(path)
 
 
 def assert_one_line(path: Path, message: str, problem: str | None = None) -> None:

@@ -48,6 +48,15 @@ def test_nrmse_is_the_ratio_of_root_mean_squares() -> None:
     np.testing.assert_allclose(metrics.nrmse(prediction, truth, setting_of(truth)), ratio.mean(axis=1), rtol=1e-13)
 
 
+@pytest.mark.parametrize("unit", [1e-200, 1e-30, 1e30, 1e200])
+def test_relative_errors_know_no_units(unit: float) -> None:
+    truth, prediction = np.random.default_rng(0).normal(size=(2, 3, 2, 8))
+    setting = setting_of(truth)
+    for metric in (metrics.rel_l2, metrics.nrmse):
+        expected = metric(prediction, truth, setting)
+        np.testing.assert_allclose(metric(unit * prediction, unit * truth, setting), expected, rtol=1e-14)
+
+
 def test_zero_truth() -> None:
     truth = np.zeros((2, 2, 4))
     truth[:, 1] = 1.0

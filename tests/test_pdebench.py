@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from hycop.cli.common import Reading
 from hycop.data import Dataset, PDEBenchFile, save, write_pdebench
-from hycop.data.pdebench import decode, encode, gas_channels
+from hycop.data.gas import decode, encode, gas_channels
 from hycop.errors import DatasetError, InvalidInputError, OutputError
 from hycop.grid import Grid, restrict
 from hycop.problems import problem
@@ -182,6 +182,8 @@ FAULTS: list[tuple[Callable[[Path], None], Callable[[h5py.File], None], str]] = 
     (write_groups, overwrite("0000/grid/x", None), "0000/grid/x is missing"),
     (write_groups, overwrite("0001/data", np.ones((5, 6, 3, 2))), "0001/data has shape .* not that of sample 0"),
     (write_groups, poke("0002/data", (3, 0, 0, 1), np.nan), "0002/data has a NaN .* sample 2, frame 3"),
+    (write_groups, overwrite("0001/grid/t", np.linspace(0, 2, 5)), "0001/grid has other times than 0000/grid"),
+    (write_groups, overwrite("0002/grid/y", np.linspace(0, 3, 5)[:-1]), "0002/grid has other lengths of the box"),
     (write_groups, overwrite("0001/data", None), "unknown layout, with the keys 0000, 0001, 0002"),
     (write_tensor, lambda file: file.clear(), "the file is empty"),
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +12,13 @@ import pytest
 import hycop
 from hycop.data import load, save
 from hycop.errors import HyCOPError, InvalidInputError
+from hycop.execution import run
 from hycop.features import FeatureRange, clock
+from hycop.grid import Array, Grid
 from hycop.metrics import rel_l2
+from hycop.model import coefficient_ranges
+from hycop.program import Program
+from hycop.query import Channel, Query, Setting
 from hycop.surrogate import NotFittedError, UntrustedWarning
 
 PROBLEM = hycop.problem("ad1d")
@@ -148,6 +153,78 @@ def test_one_s_own_dataset(tmp_path: Path) -> None:
     assert fitted.model.gate.samples == 40
     with pytest.raises(InvalidInputError, match="at least 96"):
         hycop.HyCOP(PROBLEM.dictionaries["upwind"]).fit(own.take(slice(0, 30)), **SMALL)
+
+
+@dataclass(frozen=True)
+class Decay:
+    """u_t = −k u, a process of one's own."""
+
+    advances = frozenset({"decay"})
+    order = hycop.EXACT
+
+    def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
+        return u * np.exp(-setting.param("k") * duration)[:, None, None]
+
+    def work(self, u: Array, duration: Array, setting: Setting) -> Array:
+        return np.full(setting.batch, float(u[0].size))
+
+
+def of_my_own(name: str, coefficient: str) -> hycop.HyCOP:
+    """Diffusion and decay of a channel and with a coefficient of these names, at T = 0.5 and 1."""
+    rng = np.random.default_rng(0)
+    setting = Setting(
+        Grid.box((16,), batch=120),
+        (Channel(name),),
+        {"Dx": 10 ** rng.uniform(-3, -2, 120), "k": rng.uniform(1.0, 2.0, 120), coefficient: rng.uniform(1, 2, 120)},
+    )
+    dictionary = hycop.Dictionary({"diffusion": hycop.primitives.SpectralDiffusion(), "decay": Decay()})
+    times = np.tile([0.0, 0.5, 1.0], (120, 1))
+    start = Query(rng.random((120, 1, 16)), setting, np.ones(120))
+    states = [start.u0, *(run(Program.of(("diffusion", t), ("decay", t)), dictionary, start) for t in (0.5, 1.0))]
+    data = hycop.Dataset("diffusion and decay", "train", np.stack(states, axis=1), times, setting)
+    return hycop.HyCOP(dictionary).fit(data, **{**SMALL, "samples": 8, "budget": "consistent", "max_steps": 3})
+
+
+def test_what_no_feature_knows_is_watched(tmp_path: Path) -> None:
+    """Of an equation of one's own: its coefficients, and times longer than trained."""
+    model = of_my_own("u", "spare")
+    u0 = np.random.default_rng(1).random((1, 1, 16))
+    usual = {"Dx": 0.005, "k": 1.5, "spare": 1.5}
+    model.save(tmp_path / "model")
+    loaded = hycop.HyCOP.load(tmp_path / "model", primitives={"decay": Decay()})
+    assert loaded.model.ranges == model.model.ranges and loaded.model.longest_time == 1.0
+    for params, time, reasons in (
+        (usual, 1.0, []),
+        (usual, 2.5, ["time"]),
+        ({**usual, "k": 0.5}, 1.0, ["k"]),
+        ({**usual, "spare": 9.0}, 1.0, ["spare"]),
+    ):
+        flags, found = loaded.doubts(loaded.query(u0, params, time))
+        assert [reason for reason in found if reason in ("time", *usual)] == reasons and flags.all() == bool(found)
+    assert loaded.model.repeats(loaded.query(u0, usual, [1.0, 2.5])).tolist() == [1, 3]
+
+
+@pytest.mark.parametrize(("name", "coefficient"), [("density", "gamma"), ("h", "g")])
+def test_names_of_other_equations_are_only_names(name: str, coefficient: str) -> None:
+    assert of_my_own(name, coefficient).model.longest[0] == 0.0
+
+
+def test_a_sign_that_training_had_not_is_flagged() -> None:
+    adr = hycop.problem("adr2d")
+    query = adr.sample(2, "id", shape=(8, 8)).query
+    assert coefficient_ranges([query], None)["r"] == (0.0, np.finfo(np.float64).max)
+    assert "cx" not in coefficient_ranges([query], None)
+
+
+def test_a_run_with_other_data_is_refused_before_these_are_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {"samples": 8, "population": 4, "generations": 1, "dictionary": "upwind"}
+    problem = hycop.problem("ad1d")
+    hycop.HyCOP(problem.dictionary).fit(problem, preset="paper", seed=1, folder=tmp_path, **settings)
+    monkeypatch.setattr(type(problem), "sample", lambda *_, **__: pytest.fail("solved in vain"))
+    with pytest.raises(HyCOPError, match="another configuration, seed"):
+        hycop.HyCOP(problem.dictionary).fit(problem, preset="paper", seed=2, folder=tmp_path, resume=True, **settings)
 
 
 def test_bad_input(model: hycop.HyCOP) -> None:

@@ -151,7 +151,7 @@ class Reading:
     def _read(self, path: Path, problem: str | None, kin: Collection[str]) -> Dataset:
         if self.samples is not None and self.samples < 1:
             raise InvalidInputError(f"--samples is {self.samples}: at least 1 is needed")
-        if path.suffix not in PDEBENCH:
+        if path.suffix.lower() not in PDEBENCH:
             for name, given in (("--frames", self.frames), ("--param", self.params)):
                 if given:
                     raise InvalidInputError(f"{name} is for PDEBench files ({', '.join(PDEBENCH)}), not for {path}")

@@ -156,6 +156,8 @@ def check(
 
     Example: hycop check hycop.primitives:MusclAdvection
     """
+    if seed < 0:
+        raise InvalidInputError(f"--seed is {seed}: a whole number, at least 0, is needed")
     report = check_primitive(load_primitive(target), seed)
     out.print(str(report), highlight=False, markup=False)
     report_json(json_file, {"target": target, "passed": report.passed, "checks": [each._asdict() for each in report]})

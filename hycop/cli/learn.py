@@ -32,6 +32,7 @@ from hycop.cli.common import (
     pairs_of,
     refuse_options,
     report_json,
+    shape_of,
     times_of,
     training,
 )
@@ -118,7 +119,9 @@ def _settings(preset: str | None, file: Path | None, pairs: list[str] | None) ->
     """The preset, and what a file and pairs set otherwise."""
     written = {} if file is None else settings_from(file)
     base = preset or str(written.pop("preset", "quick"))
-    return base, {**written, **pairs_of(pairs, "--set", "population=100")}
+    chosen = {**written, **pairs_of(pairs, "--set", "population=100")}
+    shape = chosen.get("shape")
+    return base, {**chosen, "shape": shape_of(shape)} if isinstance(shape, str) else chosen
 
 
 def _check_apart(folder: Path, files: Sequence[Path]) -> None:
@@ -211,7 +214,9 @@ def predict(
         typer.Argument(metavar="IN", help="Dataset, ours or PDEBench's, whose initial states and parameters to use."),
     ],
     target: Annotated[Path, typer.Argument(metavar="OUT.nc", help="File to write, .nc or .npz.")],
-    times: Annotated[str | None, typer.Option(help="Times, as 0.1,0.2; those of the dataset by default.")] = None,
+    times: Annotated[
+        str | None, typer.Option(help="Times after the initial state, as 0.1,0.2; the dataset's by default.")
+    ] = None,
     boundary: BoundaryOption = None,
     samples: Annotated[
         int | None, typer.Option(help="Samples of a PDEBench file, from its first; all by default.")
@@ -272,7 +277,7 @@ def _answered(model: HyCOP, data: Dataset, times: Sequence[float], grid: Grid) -
         problem=data.problem,
         split=data.split,
         states=np.concatenate([data.states[:, :1], states], axis=1),
-        times=np.tile([0.0, *times], (data.samples, 1)),
+        times=data.times[:, :1] + np.array([0.0, *times]),
         setting=data.setting.with_grid(grid),
         version=__version__,
         untrusted=np.pad(flags.reshape(data.samples, -1), ((0, 0), (1, 0))),

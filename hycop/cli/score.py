@@ -43,7 +43,7 @@ from hycop.cli.common import (
 from hycop.cli.trial import Trial
 from hycop.data import Dataset, checked_dataset_path, save
 from hycop.data.netcdf import SUFFIXES
-from hycop.data.pdebench import PDEBENCH, write_pdebench
+from hycop.data.pdebench import PDEBENCH, check_writable, write_pdebench
 from hycop.errors import InvalidInputError
 from hycop.evaluation import SPLITTING
 from hycop.experiments import TABLES, table
@@ -83,16 +83,12 @@ def data(
     _check_layout(layout, file, times)
     checked_output(file) if layout == "pdebench" else checked_dataset_path(file)
     check_file(file, overwrite)
+    where: dict[str, Any] = {"shape": shape_of(shape), "times": times_of(times), "boundary": boundary_of(boundary)}
+    if layout == "pdebench" and samples > 0:  # before hours of solving
+        few = chosen.queries(min(samples, 2), split, seed, **where)
+        check_writable(few.setting, few.time)
     with counting(samples, f"truth of {name}") as advance:
-        made = chosen.sample(
-            samples,
-            split,
-            seed,
-            shape=shape_of(shape),
-            times=times_of(times),
-            boundary=boundary_of(boundary),
-            progress=advance,
-        )
+        made = chosen.sample(samples, split, seed, progress=advance, **where)
     if layout == "pdebench":
         write_pdebench(made, file)
     else:
@@ -176,9 +172,10 @@ def evaluate_command(
     # what can be refused is refused before anything is computed
     trial = Trial.of(chosen, model, dictionary, refinement, metric, scheme, program, compare)
     if data_file is not None:
-        ours = {} if data_file.suffix in PDEBENCH else {"shape": shape, "boundary": boundary}
+        ours = {} if data_file.suffix.lower() in PDEBENCH else {"shape": shape, "boundary": boundary}
         refuse_options(DRAWN, split=split, seed=seed, seeds=seeds, times=times, **ours)
-        given = _given(data_file, Reading(samples, frames, shape, tuple(param or ()), boundary), chosen, model)
+        reading = Reading(samples, frames, shape, tuple(param or ()), boundary)
+        given = reading.load(data_file, chosen.name, kin=() if model is None else kin_of(chosen.name))
         judges: Iterable[list[Dataset]] = [[given]]
         grid, each = given.setting.grid, given.times.shape[1] - 1
     else:
@@ -192,17 +189,10 @@ def evaluate_command(
     with naming(data_file, each):
         check_boundaries(chosen, trial.parts, grid, run=None if model is None or dictionary else Path(name))
         rows = [row for datasets in judges for row in trial.rows(datasets)]
+    if model is not None and grid.boundary != model.model.boundary:
+        err.print(f"{data_file or name}: answered with another boundary ({grid.boundary_name}) than the model's")
     print_rows(rows)
     report_json(json_file, {"rows": [row.to_json() for row in rows]})
-
-
-def _given(path: Path, reading: Reading, chosen: Problem, model: HyCOP | None) -> Dataset:
-    """A file of data, with a remark if its boundary is not the model's."""
-    data = reading.load(path, chosen.name, kin=() if model is None else kin_of(chosen.name))
-    grid = data.setting.grid
-    if model is not None and grid.boundary != model.model.boundary:
-        err.print(f"{path}: answered with its boundary ({grid.boundary_name}), not the model's")
-    return data
 
 
 def _drawn(

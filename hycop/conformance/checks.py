@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,9 @@ SYMBOL = 1e-12
 
 SEMIGROUP, RETURN, ROUNDING = 1e-10, 1e-8, 1e-10
 """Largest relative differences of an exact primitive: one step against two, forth and back, between refinements."""
+
+LONGER, GROWN = (10.0, 100.0), 1e3
+"""Multiples of the duration for which an exact primitive is tried too, unless its states outgrow the first ones."""
 
 Verdict = tuple[bool, str]
 
@@ -114,11 +117,22 @@ def _vanishes(case: Case, defect: Callable[[Case, Setting], tuple[Array, Array]]
     declared = case.primitive.order
     if declared == EXACT:
         boxes = {name: case.distance(*defect(case, box)) for name, box in case.boxes(boundaries_of(case.primitive))}
+        boxes |= {name: case.distance(*defect(long, long.setting)) for name, long in _longer(case)}
         worst = max(boxes, key=lambda name: math.inf if math.isnan(boxes[name]) else boxes[name])
         return _at_most(boxes[worst], limit, f"{what}: relative difference ({worst})")
     levels = [case.on_level(level) for level in case.levels()]
     measured = observed_order(np.array([one.mean_distance(*defect(one, one.setting)) for one in levels]), 3)
     return measured.reaches(declared), f"{what}: closes with order {measured}, demanded ≥ {declared:g}"
+
+
+def _longer(case: Case) -> Iterator[tuple[str, Case]]:
+    """The case with longer durations, as far as its states stay what they are about."""
+    for factor in LONGER:
+        long = replace(case, duration=factor * case.duration)
+        out = long.flow(long.u, long.duration)
+        if not long.distance(out, np.zeros_like(out)) < GROWN:
+            return
+        yield f"{factor:g} times the duration", long
 
 
 def semigroup(case: Case) -> Verdict:
@@ -148,7 +162,23 @@ def boundaries(case: Case) -> Verdict:
             return False, f"{name}: {raised(error)}"
         if lost:
             return False, f"{name}: {lost} values not finite, demanded 0"
+    if not hasattr(case.primitive, "boundaries") and _blind_to_ends(case):
+        return False, "none are declared, yet walls change nothing where cells act on each other; declare them"
     return True, f"finite on {', '.join(name for name, _ in boxes)}"
+
+
+def _blind_to_ends(case: Case) -> bool:
+    """Whether cells act on each other in a box with walls, but as if it were periodic."""
+    walled = case.setting.with_grid(case.setting.grid.with_boundary("wall"))
+    out = case.flow(case.u, case.duration, walled)
+    if not np.array_equal(out, case.flow(case.u, case.duration)):
+        return False
+    first: Any = (..., *(0,) * case.setting.grid.axes)
+    touched = case.u.copy()
+    touched[first] *= 1.0 + 1e-3
+    other = case.flow(touched, case.duration, walled)
+    other[first] = out[first]
+    return not np.array_equal(other, out)
 
 
 def other_boundaries(case: Case) -> Verdict:
@@ -161,6 +191,8 @@ def other_boundaries(case: Case) -> Verdict:
         except IncompatibleError:
             continue
         return False, f"{boundary} is not declared, but run did not refuse it"
+    if not hasattr(case.primitive, "boundaries"):
+        return True, "none are declared: all are assumed"
     return True, f"run refuses {', '.join(undeclared)}" if undeclared else "all are declared"
 
 

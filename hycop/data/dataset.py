@@ -59,6 +59,7 @@ class Dataset:
         states = _checked_states(self.states, self.setting)
         object.__setattr__(self, "states", states)
         object.__setattr__(self, "times", _checked_times(self.times, *states.shape[:2]))
+        _check_repeated(states, self.times)
         object.__setattr__(self, "seed", _checked_seed(self.seed))
         object.__setattr__(self, "reference_error", _checked_error(self.reference_error))
         if self.untrusted is not None:
@@ -187,6 +188,16 @@ def _check_finite(states: Array, channels: Collection[str]) -> None:
             f"states: channel '{list(channels)[channel]}' has a NaN or infinite value in sample {sample}, "
             f"time index {time}"
         )
+
+
+def _check_repeated(states: Array, times: Array) -> None:
+    """Refuses a time with two different states."""
+    for sample, time in np.argwhere(np.diff(times, axis=1) == 0):
+        if not np.array_equal(states[sample, time], states[sample, time + 1]):
+            raise InvalidInputError(
+                f"times: {times[sample, time]} twice for sample {sample}, at time indices {time} and {time + 1}, with "
+                "different states; leave one out"
+            )
 
 
 def _checked_times(times: object, samples: int, count: int) -> Array:

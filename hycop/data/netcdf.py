@@ -70,7 +70,9 @@ def load(path: str | os.PathLike[str], problem: str | None = None, kin: Collecti
     if path.is_dir():
         raise DatasetError(f"{path}: is a folder; give the name of a file in it")
     if path.suffix.lower() not in SUFFIXES:
-        raise DatasetError(f"{path}: unknown suffix '{path.suffix}'; datasets are read from .nc or .npz")
+        raise DatasetError(
+            f"{path}: unknown suffix '{path.suffix}'; datasets are read from .nc or .npz, PDEBench's from .hdf5 or .h5"
+        )
     if not path.exists():
         raise DatasetError(f"{path}: no such file")
     opened = _read_npz if path.suffix.lower() == ".npz" else _open_netcdf
@@ -187,18 +189,28 @@ def _read_npz(path: Path) -> xr.Dataset:
     # np.load leaves a file open that it cannot parse, so it gets one that is closed here.
     with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
         arrays = {name: _plain_array(file, name) for name in file.files}
-    attrs = {name: arrays.pop(name).item() for name in ATTRIBUTES if name in arrays}
+    attrs = {name: _single(name, arrays.pop(name)) for name in ATTRIBUTES if name in arrays}
+    counts = {array.shape[0] for array in arrays.values() if array.ndim > 2}
     variables = {}
     for name, array in arrays.items():
         coordinate = name in AXES and array.ndim == 1
         if "." in name or (name in RESERVED and name not in ("time", "lengths", "untrusted") and not coordinate):
             continue
-        notes = {key: arrays[f"{name}.{key}"].item() for key in ("role", "normal") if f"{name}.{key}" in arrays}
+        if array.ndim == 2 and name not in ("time", "lengths", "untrusted") and array.shape[0] not in counts:
+            continue  # it does not lie on the samples
+        noted = {key: f"{name}.{key}" for key in ("role", "normal")}
+        notes = {key: _single(place, arrays[place]) for key, place in noted.items() if place in arrays}
         variables[name] = (_implied_dims(name, array.ndim), array, notes)
     try:
         return xr.Dataset(variables, attrs=attrs)
     except ValueError as error:  # sizes that contradict each other
         raise InvalidInputError(f"the arrays do not go together: {_first_line(error)}") from None
+
+
+def _single(name: str, array: Array) -> Any:
+    if array.size != 1:
+        raise InvalidInputError(f"array '{name}' has shape {array.shape}: a single value is needed")
+    return array.item()
 
 
 def _plain_array(file: Any, name: str) -> Array:

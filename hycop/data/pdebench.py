@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from hycop.data.dataset import REAL, RESERVED, Dataset, box_length
+from hycop.data.gas import decode, encode, gas_channels
 from hycop.errors import DatasetError, HyCOPError, InvalidInputError
 from hycop.files import checked_output, naming, replacing
 from hycop.grid import AXES, Array, Grid, restrict
@@ -35,37 +36,6 @@ GAMMA = 5.0 / 3.0
 
 PDEBENCH = (".hdf5", ".h5")
 """Suffixes of such files."""
-
-
-def gas_channels(axes: int) -> tuple[Channel, ...]:
-    """The conserved state of a compressible flow."""
-    momenta = [Channel(f"momentum_{letter}", axis) for axis, letter in enumerate(AXES[:axes])]
-    return (Channel("density"), *momenta, Channel("energy"))
-
-
-def encode(border: Array, gamma: float | Array) -> Array:
-    """(density, velocities, pressure) as (density, momenta, energy), arrays (batch, channel, *grid).
-
-    E = p/(γ − 1) + ½ρ|v|²; ``gamma`` is a number or one per sample.
-
-    >>> encode(np.array([[[2.0], [3.0], [1.0]]]), 1.5).ravel().tolist()
-    [2.0, 6.0, 11.0]
-    """
-    density, velocity, pressure = border[:, :1], border[:, 1:-1], border[:, -1:]
-    energy = pressure / (_over(gamma, border) - 1.0) + 0.5 * density * (velocity**2).sum(axis=1, keepdims=True)
-    return np.concatenate([density, density * velocity, energy], axis=1)
-
-
-def decode(state: Array, gamma: float | Array) -> Array:
-    """(density, momenta, energy) as (density, velocities, pressure): the inverse of ``encode``."""
-    density, momentum, energy = state[:, :1], state[:, 1:-1], state[:, -1:]
-    velocity = momentum / density
-    kinetic = 0.5 * density * (velocity**2).sum(axis=1, keepdims=True)
-    return np.concatenate([density, velocity, (_over(gamma, state) - 1.0) * (energy - kinetic)], axis=1)
-
-
-def _over(gamma: float | Array, like: Array) -> Array:
-    return np.asarray(gamma, dtype=np.float64).reshape((-1,) + (1,) * (like.ndim - 1))
 
 
 class PDEBenchFile:
@@ -130,6 +100,8 @@ class PDEBenchFile:
             flat = states.reshape(-1, *states.shape[2:])
             states = encode(flat, self.params["gamma"]).reshape(states.shape)
         cells = self.shape if shape is None else tuple(shape)
+        if len(cells) != len(self.shape):
+            raise InvalidInputError(f"shape {cells}: the file has {len(self.shape)} axes")
         params = {name: np.full(len(chosen), value) for name, value in self.params.items()}
         grid = Grid(cells, np.tile(self.lengths, (len(chosen), 1)), self._boundary)
         return Dataset(
@@ -161,6 +133,16 @@ class PDEBenchFile:
                 )
 
 
+def check_writable(setting: Setting, times: Array) -> None:
+    """Refuses what a PDEBench file has no place for."""
+    if setting.channels != gas_channels(setting.grid.axes):
+        names = ", ".join(channel.name for channel in gas_channels(setting.grid.axes))
+        raise InvalidInputError(f"PDEBench files of other states than {names} are not written")
+    for name, values in {"times": times, "lengths": setting.grid.lengths, **setting.params}.items():
+        if (values != values[:1]).any():
+            raise InvalidInputError(f"'{name}' differs between samples, for which a PDEBench file has no place")
+
+
 def write_pdebench(dataset: Dataset, path: str | os.PathLike[str], mach: float | None = None) -> None:
     """Write a compressible dataset as PDEBench does: float32, parameters as attributes, a time too many.
 
@@ -168,12 +150,7 @@ def write_pdebench(dataset: Dataset, path: str | os.PathLike[str], mach: float |
     """
     path = checked_output(path)
     setting = dataset.setting
-    if setting.channels != gas_channels(setting.grid.axes):
-        names = ", ".join(channel.name for channel in gas_channels(setting.grid.axes))
-        raise InvalidInputError(f"PDEBench files of other states than {names} are not written")
-    for name, values in {"times": dataset.times, "lengths": setting.grid.lengths, **setting.params}.items():
-        if (values != values[:1]).any():
-            raise InvalidInputError(f"'{name}' differs between samples, for which a PDEBench file has no place")
+    check_writable(setting, dataset.times)
     flat = dataset.states.reshape(-1, *dataset.states.shape[2:])
     border = decode(flat, setting.param("gamma")[0]).reshape(dataset.states.shape).astype(np.float32)
     times = dataset.times[0]
@@ -262,9 +239,19 @@ class _Groups(_Layout):
             held = _array(file, name, 2 + len(self.shape))
             if held.shape != (self.times.size, *self.shape, len(self.names)):
                 raise DatasetError(f"{file.filename}: {name} has shape {held.shape}, not that of sample 0")
+            self._check_coordinates(file, self.keys[sample])
             values = _finite(file, name, held[frames][None], samples[row : row + 1], frames)
             out[row] = np.moveaxis(values[0], -1, 1)
         return out
+
+    def _check_coordinates(self, file: Any, key: str) -> None:
+        """Refuses a group with other times or another box than the first has."""
+        if f"{key}/grid" not in file:
+            return
+        times, lengths = _coordinates(file, self.times.size, self.shape, key + "/grid/{}")
+        for what, theirs, ours in (("times", times, self.times), ("lengths of the box", lengths, self.lengths)):
+            if not np.allclose(theirs, ours, rtol=1e-5, atol=0):
+                raise DatasetError(f"{file.filename}: {key}/grid has other {what} than {self.keys[0]}/grid")
 
 
 def _layout_of(file: Any) -> _Layout:

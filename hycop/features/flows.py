@@ -13,7 +13,7 @@ from hycop.grid import AXES, Array
 from hycop.query import Query
 
 MOMENTA = ("hu", "hv")
-GAS_MOMENTA = ("momentum_x", "momentum_y")
+GAS_MOMENTA = tuple(f"momentum_{letter}" for letter in AXES)
 
 
 def wave_speed(query: Query) -> Array:
@@ -110,11 +110,11 @@ def speeds(query: Query) -> Array:
     out = np.zeros((query.batch, query.grid.axes))
     for axis in axes:
         out[:, axis] += np.abs(params.get("c" + AXES[axis], np.zeros(query.batch)))
-    if "g" in params and "h" in names:
+    if "g" in params and {"h", *MOMENTA[: len(axes)]} <= names and len(axes) <= len(MOMENTA):
         depth = np.maximum(mean(query, channel("h", query)), TINY)
         for axis in axes:
             out[:, axis] += wave_speed(query) + rms(query, channel(MOMENTA[axis], query)) / depth
-    if "gamma" in params and "density" in names:
+    if "gamma" in params and {"density", "energy", *GAS_MOMENTA[: len(axes)]} <= names:
         density = np.maximum(mean(query, channel("density", query)), TINY)
         for axis in axes:
             out[:, axis] += sound_speed(query) + rms(query, channel(GAS_MOMENTA[axis], query)) / density

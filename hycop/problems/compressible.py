@@ -33,7 +33,7 @@ from math import ceil
 
 import numpy as np
 
-from hycop.data.pdebench import decode, encode, gas_channels
+from hycop.data.gas import decode, encode, gas_channels
 from hycop.dictionary import Dictionary
 from hycop.grid import Array
 from hycop.primitives import (
@@ -157,7 +157,8 @@ def _split(mach: tuple[float, float], viscosity: Intervals, time: tuple[float, f
 NS2D = Problem(
     name="ns2d",
     equation="ρ_t + ∇·(ρv) = 0, (ρv)_t + ∇·(ρ v⊗v) + ∇p = ∇·τ, E_t + ∇·((E + p)v) = ∇·(work of τ)",
-    behaviour="compressible flow with PDEBench's viscosity at Mach 0.1; train, id and ood at T=0.05",
+    behaviour="compressible flow at Mach 0.1 with PDEBench's viscosity τ_ij = ν_ij ρ ∂_i v_j, which is not Newton's; "
+    "train, id and ood at T=0.05",
     processes=("euler", "viscosity"),
     channels=gas_channels(2),
     shape=(128, 128),

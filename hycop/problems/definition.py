@@ -251,11 +251,12 @@ class Problem:
         split: str = "id",
         seed: int = 0,
         *,
+        shape: Sequence[int] | None = None,
         times: Sequence[float] | None = None,
         boundary: str | Sequence[str] | None = None,
     ) -> Query:
-        """The queries of ``sample`` on the problem's own cells, at the last of its times, without the truth."""
-        grid = self.grid(None, boundary)
+        """The queries of ``sample``, at the last of its times, without the truth."""
+        grid = self.grid(shape, boundary)
         asked = None if times is None else _checked_times(times)
         setting, at, initial = self._queries(
             self.split(split), split, seed, 0, samples, grid.shape, grid.boundary, asked

@@ -185,6 +185,5 @@ def _checked_periodic(grid: Grid) -> None:
     for letter, boundary in zip(AXES, grid.boundary, strict=False):
         if boundary != "periodic":
             raise InvalidInputError(
-                f"Fourier reference: the boundary along {letter} is {boundary}, but every axis must be periodic; "
-                "use the finite-volume reference"
+                f"Fourier reference: the boundary along {letter} is {boundary}, but every axis must be periodic"
             )

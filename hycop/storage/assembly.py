@@ -19,8 +19,6 @@ from hycop.splitting import splitting
 from hycop.storage.document import Document, FeaturesPart, PositionPart, at_field, refusal
 from hycop.training import Gate, View
 
-MOST_COPIES = 4096
-
 
 def assembled(path: Path, document: Document, dictionary: Dictionary) -> Model:
     """The parts put together; each is checked against the others."""
@@ -40,8 +38,6 @@ def assembled(path: Path, document: Document, dictionary: Dictionary) -> Model:
     with at_field(path, "gate.classical"):
         scheme = splitting(document.gate.classical).within(document.gate.cover)
         scheme.check(dictionary)
-        if scheme.copies > MOST_COPIES:
-            raise InvalidInputError(f"{scheme.copies} copies; at most {MOST_COPIES} are allowed")
     grid = Grid.box((2,) * axes)
     nothing = Query(np.zeros((1, len(channels), *grid.shape)), Setting(grid, channels, {}), np.zeros(1))
     if len(document.longest) != clock(nothing).shape[1]:
@@ -66,6 +62,8 @@ def assembled(path: Path, document: Document, dictionary: Dictionary) -> Model:
         finer=document.finer,
         static_theta=static,
         constants=dict(document.constants),
+        ranges=dict(document.ranges),
+        longest_time=document.longest_time,
         changes=tuple(document.changes),
         untrained=tuple(document.untrained),
         trained_boundary=None if document.trained_boundary is None else tuple(document.trained_boundary),

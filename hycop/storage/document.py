@@ -139,6 +139,8 @@ class Document(_Part):
     refinement: Annotated[int, Field(ge=1, le=64)]
     finer: Annotated[int, Field(ge=1, le=MOST_FINER)] = 1
     constants: Annotated[dict[Name, float], Field(max_length=64)] = {}
+    ranges: Annotated[dict[Name, tuple[float, float]], Field(max_length=64)] = {}
+    longest_time: Annotated[float, Field(gt=0)] | None = None
     changes: Annotated[list[Annotated[str, Field(max_length=2000)]], Field(max_length=1000)] = []
     untrained: Names = []
     trained_boundary: Names | None = None

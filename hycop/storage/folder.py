@@ -80,6 +80,8 @@ def _content(model: Model) -> dict[str, object]:
         "refinement": model.refinement,
         "finer": model.finer,
         "constants": dict(model.constants),
+        "ranges": dict(model.ranges),
+        "longest_time": model.longest_time,
         "changes": model.changes,
         "untrained": model.untrained,
         "trained_boundary": model.trained_boundary,

@@ -188,10 +188,14 @@ def _found(folder: Path, identity: str, resume: bool, force: bool) -> Checkpoint
     if found is None:
         return None
     if found.fingerprint != identity and not force:
-        raise RunFolderError(
-            f"{folder}: the run there has another configuration, seed, dataset or version; use the same, or --force"
-        )
+        raise another_run(folder)
     return found
+
+
+def another_run(folder: Path) -> RunFolderError:
+    return RunFolderError(
+        f"{folder}: the run there has another configuration, seed, dataset or version; use the same, or --force"
+    )
 
 
 def _lines(path: Path, count: int) -> list[str]:
