@@ -135,13 +135,16 @@ class Model:
 
     def doubts(self, query: Query) -> dict[str, Array]:
         """Which queries lie outside of what was trained, by the name of the feature or coefficient, or in time."""
-        found = dict(zip(self.view.names, self.untrusted(query).T, strict=True))
-        found |= dict(zip(self.constants, self._other_constants(query).T, strict=True))
+        asked = [*zip(self.view.names, self.untrusted(query).T, strict=True)]
+        asked += zip(self.constants, self._other_constants(query).T, strict=True)
         for name, (low, high) in self.ranges.items():
             values = query.setting.params.get(name, np.full(query.batch, low))
-            found[name] = (values < low) | (values > high)
+            asked.append((name, (values < low) | (values > high)))
         if self.longest_time is not None:
-            found["time"] = query.time > self.longest_time * (1 + NO_LONGER)
+            asked.append(("time", query.time > self.longest_time * (1 + NO_LONGER)))
+        found: dict[str, Array] = {}
+        for name, outside in asked:  # a coefficient may be called as a feature is
+            found[name] = found.get(name, np.zeros(query.batch, dtype=bool)) | outside
         return found
 
     def static(self) -> Model | None:
@@ -158,6 +161,14 @@ class Model:
         """The states at the query times, and the work they took."""
         dictionary = self.dictionary if dictionary is None else dictionary
         return measure(self.programs(query, dictionary), dictionary, query, refinement=self.refinement)
+
+
+def constant_coefficients(queries: Sequence[Query]) -> dict[str, float]:
+    """Coefficients that are the same in all queries."""
+    every = {
+        name: np.concatenate([query.setting.params[name] for query in queries]) for name in queries[0].setting.params
+    }
+    return {name: float(values[0]) for name, values in every.items() if np.ptp(values) == 0}
 
 
 def coefficient_ranges(queries: Sequence[Query], features: FeatureMap | None) -> dict[str, tuple[float, float]]:
@@ -180,7 +191,7 @@ def coefficient_ranges(queries: Sequence[Query], features: FeatureMap | None) ->
 def _seen(name: str, features: FeatureMap, query: Query) -> bool:
     """Whether the features of a query change with one of its coefficients."""
     setting = query.setting
-    other = replace(setting, params={**setting.params, name: 2.0 * setting.params[name]})
+    other = replace(setting, params={**setting.params, name: 0.5 * setting.params[name]})
     return not np.array_equal(features(query), features(replace(query, setting=other)), equal_nan=True)
 
 

@@ -18,7 +18,7 @@ from hycop.executors import Executor
 from hycop.features import FEATURES, FeatureMap, available, clock
 from hycop.files import output_folder
 from hycop.grid import Array, Grid
-from hycop.model import Model, coefficient_ranges
+from hycop.model import Model, coefficient_ranges, constant_coefficients
 from hycop.primitive import Primitive
 from hycop.problems import PROBLEMS, Problem
 from hycop.program import Program, ProgramBatch
@@ -95,7 +95,7 @@ class HyCOP:
         with nullcontext() if where is None else claimed(where, resume):
             task, named = _task(source, held_out, self.dictionary, config, seed, where if resume else None, force)
             if where is not None:
-                _keep(task, where)
+                _keep(task, where, force)
             self._model = _learned(
                 task, named, config, seed, folder=where, resume=resume, force=force, executor=executor, report=report
             )
@@ -124,7 +124,7 @@ class HyCOP:
         with nullcontext() if where is None else claimed(where, resume):
             task, named = _task(source, held_out, self.dictionary, config, seed, where if resume else None, force)
             if where is not None:
-                _keep(task, where)
+                _keep(task, where, force)
             for index, most in enumerate(work_levels(task, config, points)):
                 part = None if where is None else output_folder(where / f"point{index}")
                 level = config.model_copy(update={"max_work": most})
@@ -257,13 +257,18 @@ def _suited(source: Problem | Dataset, preset: str) -> Mapping[str, object]:
     return {} if known is None else known.suited(preset)
 
 
-def _keep(task: Task, folder: Path) -> None:
+def _keep(task: Task, folder: Path, force: bool) -> None:
     """Writes the queries of a run to its folder, so that a resumed run does not solve them again; they take the place
-    of those of a run that did not get as far as a checkpoint."""
+    of those of a run that did not get as far as a checkpoint, or that was replaced by ``force``."""
     output_folder(folder)
     for name, data in zip(DATA, (task.train, task.held_out), strict=True):
-        if not ((folder / CHECKPOINT).exists() and (folder / name).exists()):
+        if force or not (_begun(folder) and (folder / name).exists()):
             save(data, folder / name)
+
+
+def _begun(folder: Path) -> bool:
+    """Whether a run in the folder, or of one of the points of a front there, has got as far as a checkpoint."""
+    return any((place / CHECKPOINT).exists() for place in (folder, *folder.glob("point*")))
 
 
 def _learned(task: Task, problem: str, config: TrainingConfig, seed: int, **options: Any) -> Model:
@@ -289,9 +294,9 @@ def _learned(task: Task, problem: str, config: TrainingConfig, seed: int, **opti
         metrics={"train_loss": done.loss, "held_out_error": done.gate.learned_error},
         refinement=config.refinement,
         static_theta=done.static_theta,
-        constants={name: float(values[0]) for name, values in setting.params.items() if np.ptp(values) == 0},
+        constants=constant_coefficients(queries),
         ranges=coefficient_ranges(queries, done.view.features if own else None),
-        longest_time=max(float(query.time.max()) for query in queries) if own else None,
+        longest_time=(max(float(query.time.max()) for query in queries) or None) if own else None,
     )
 
 
@@ -322,6 +327,9 @@ def _task(
         learn, held_out = (source, arranged(judges)) if judges is not None else _parted(source)
         if held_out.problem != learn.problem:
             raise InvalidInputError(f"the held-out data are of problem '{held_out.problem}', not '{learn.problem}'")
+        if set(held_out.setting.params) != set(learn.setting.params):
+            ours, theirs = (", ".join(data.setting.params) or "none" for data in (learn, held_out))
+            raise InvalidInputError(f"the held-out data have the coefficients {theirs}, but the others {ours}")
         asked = held_out.query.batch
         if asked < FEWEST_HELD_OUT:
             raise InvalidInputError(
@@ -361,7 +369,7 @@ def _drawn(
         wanted = (samples, split, seed, source.shape if shape is None else tuple(shape))
         if (found.samples, found.split, found.seed, found.setting.grid.shape) == wanted:
             return found
-        if (kept / CHECKPOINT).exists() and not force:
+        if _begun(kept) and not force:
             raise another_run(kept)
     return source.sample(samples, split, seed, shape=shape)
 

@@ -245,7 +245,7 @@ BAD: dict[str, tuple[Any, str, str]] = {
     "RK4 declared conserving": (altered(Rk4Logistic, conserves=frozenset({"u"})), "conservation", "'u'"),
     "leaking": (after(UpwindAdvection, lambda out: out * (1 - 1e-11)), "conservation", "1.0e-11"),
     "spectral advection with walls": (altered(SpectralAdvection, boundaries=BOUNDARIES), "semigroup", ""),
-    "walls like periodic ends": (Roll(), "boundaries", "declare them"),
+    "walls like periodic ends": (Roll(), "boundaries", "declare boundaries"),
     "stops after a while": (Tired(), "semigroup", "100 times the duration"),
     "raises on walls": (altered(UpwindAdvection, flow=refusing_walls), "boundaries", "wall: raised ZeroDivisionError"),
     "raises": (altered(ExactLogistic, flow=raising), "flow", "raised ZeroDivisionError: no way"),

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from hycop.conformance import check_primitive
 from hycop.dictionary import Dictionary
 from hycop.errors import IncompatibleError, NonFiniteStateError
 from hycop.execution import measure, run
 from hycop.grid import Array
 from hycop.primitive import EXACT
 from hycop.primitives import ExactLogistic
+from hycop.primitives.examples import scalar_example
 from hycop.program import EMPTY, Program, ProgramBatch
 from hycop.query import Query, Setting
 from tests.test_program import DICTIONARY, query_of
@@ -31,6 +33,41 @@ class LinearDrag:
 
     def work(self, u: Array, duration: Array, setting: Setting) -> Array:
         return np.full(setting.batch, float(setting.grid.cells))
+
+
+@dataclass(frozen=True)
+class DoubleWell:
+    """u_t = u − u³, whose states forget where they came from."""
+
+    advances = frozenset({"double well"})
+    order = EXACT
+    reversible = True
+
+    def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
+        return u / np.sqrt(u**2 + (1 - u**2) * np.exp(-2 * duration)[:, None, None, None])
+
+    def work(self, u: Array, duration: Array, setting: Setting) -> Array:
+        return np.full(setting.batch, float(setting.grid.cells))
+
+    def example(self, seed: int) -> tuple[Array, Setting]:
+        return scalar_example(seed, ())
+
+
+@dataclass(frozen=True)
+class Blending(DoubleWell):
+    """u_t = ū − u with the mean ū over the box, whatever its ends are."""
+
+    reversible = False
+    boundaries = frozenset({"periodic", "wall"})
+
+    def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
+        mean = u.mean(axis=(2, 3), keepdims=True)
+        return mean + (u - mean) * np.exp(-duration)[:, None, None, None]
+
+
+@pytest.mark.parametrize("primitive", [DoubleWell(), Blending()])
+def test_conforms(primitive: DoubleWell) -> None:
+    check_primitive(primitive).raise_if_failed()
 
 
 @dataclass(frozen=True)

@@ -209,6 +209,27 @@ def test_names_of_other_equations_are_only_names(name: str, coefficient: str) ->
     assert of_my_own(name, coefficient).model.longest[0] == 0.0
 
 
+def test_held_out_data_have_the_same_coefficients() -> None:
+    data = hycop.Dataset(
+        "mine",
+        "train",
+        np.ones((40, 2, 1, 4)),
+        np.tile([0.0, 1.0], (40, 1)),
+        Setting(Grid.box((4,), batch=40), (Channel("u"),), {"k": 1.0, "spare": 1.0}),
+    )
+    other = replace(data, setting=replace(data.setting, params={"k": data.setting.params["k"]}))
+    with pytest.raises(InvalidInputError, match="held-out data have the coefficients k, but the others k, spare"):
+        hycop.HyCOP(hycop.Dictionary({"decay": Decay()})).fit(data, other, **SMALL)
+
+
+def test_a_coefficient_may_be_called_as_a_feature_is(model: hycop.HyCOP) -> None:
+    query = PROBLEM.sample(1, "id", seed=2).query
+    name = model.model.view.names[0]
+    known = replace(model.model, constants={"Dx": 9.0}, ranges={"Dx": (0.0, 10.0), name: (0.0, 1.0)})
+    assert known.doubts(query)["Dx"].all()
+    assert known.doubts(query)[name].tolist() == model.model.doubts(query)[name].tolist()
+
+
 def test_a_sign_that_training_had_not_is_flagged() -> None:
     adr = hycop.problem("adr2d")
     query = adr.sample(2, "id", shape=(8, 8)).query
@@ -225,6 +246,13 @@ def test_a_run_with_other_data_is_refused_before_these_are_drawn(
     monkeypatch.setattr(type(problem), "sample", lambda *_, **__: pytest.fail("solved in vain"))
     with pytest.raises(HyCOPError, match="another configuration, seed"):
         hycop.HyCOP(problem.dictionary).fit(problem, preset="paper", seed=2, folder=tmp_path, resume=True, **settings)
+    monkeypatch.undo()
+    longer = {**settings, "generations": 2}
+    for force in (True, False):  # what was forced can be resumed
+        hycop.HyCOP(problem.dictionary).fit(
+            problem, preset="paper", seed=2, folder=tmp_path, resume=True, force=force, **longer
+        )
+        assert load(tmp_path / "train.nc").seed == 2
 
 
 def test_bad_input(model: hycop.HyCOP) -> None:

@@ -103,13 +103,13 @@ def times_of(text: str | None) -> list[float] | None:
     return times
 
 
-def shape_of(text: str | None) -> tuple[int, ...] | None:
+def shape_of(text: str | None, option: str = "--shape") -> tuple[int, ...] | None:
     if text is None:
         return None
     try:
         return tuple(int(part) for part in text.lower().split("x"))
     except ValueError:
-        raise InvalidInputError(f"--shape '{text}': whole numbers with x between them are needed, as 48x40") from None
+        raise InvalidInputError(f"{option} '{text}': whole numbers with x between them are needed, as 48x40") from None
 
 
 def pairs_of(pairs: list[str] | None, option: str, example: str) -> dict[str, object]:

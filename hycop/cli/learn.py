@@ -121,7 +121,7 @@ def _settings(preset: str | None, file: Path | None, pairs: list[str] | None) ->
     base = preset or str(written.pop("preset", "quick"))
     chosen = {**written, **pairs_of(pairs, "--set", "population=100")}
     shape = chosen.get("shape")
-    return base, {**chosen, "shape": shape_of(shape)} if isinstance(shape, str) else chosen
+    return base, {**chosen, "shape": shape_of(shape, "setting shape")} if isinstance(shape, str) else chosen
 
 
 def _check_apart(folder: Path, files: Sequence[Path]) -> None:
