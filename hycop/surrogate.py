@@ -25,8 +25,7 @@ from hycop.program import Program, ProgramBatch
 from hycop.query import Query, Setting
 from hycop.storage import load_model, save_model
 from hycop.training import Report, Task, TrainingConfig, configured, train
-from hycop.training.checkpoint import DATA, another_run, claimed
-from hycop.training.checkpoint import FILE as CHECKPOINT
+from hycop.training.checkpoint import DATA, another_run, begun, claimed
 from hycop.training.front import work_levels
 
 FEWEST_HELD_OUT = 32
@@ -262,13 +261,8 @@ def _keep(task: Task, folder: Path, force: bool) -> None:
     of those of a run that did not get as far as a checkpoint, or that was replaced by ``force``."""
     output_folder(folder)
     for name, data in zip(DATA, (task.train, task.held_out), strict=True):
-        if force or not (_begun(folder) and (folder / name).exists()):
+        if force or not (begun(folder) and (folder / name).exists()):
             save(data, folder / name)
-
-
-def _begun(folder: Path) -> bool:
-    """Whether a run in the folder, or of one of the points of a front there, has got as far as a checkpoint."""
-    return any((place / CHECKPOINT).exists() for place in (folder, *folder.glob("point*")))
 
 
 def _learned(task: Task, problem: str, config: TrainingConfig, seed: int, **options: Any) -> Model:
@@ -369,7 +363,7 @@ def _drawn(
         wanted = (samples, split, seed, source.shape if shape is None else tuple(shape))
         if (found.samples, found.split, found.seed, found.setting.grid.shape) == wanted:
             return found
-        if _begun(kept) and not force:
+        if begun(kept) and not force:
             raise another_run(kept)
     return source.sample(samples, split, seed, shape=shape)
 

@@ -78,7 +78,7 @@ def claimed(folder: Path, resume: bool) -> Iterator[Path]:
             remove_leftovers(folder / name)
         yield folder
     except ABOUT_DATA:
-        if made and not any((place / FILE).exists() for place in (folder, *folder.glob("point*"))):
+        if made and not begun(folder):
             shutil.rmtree(folder, ignore_errors=True)
         raise
     finally:
@@ -190,6 +190,11 @@ def _found(folder: Path, identity: str, resume: bool, force: bool) -> Checkpoint
     if found.fingerprint != identity and not force:
         raise another_run(folder)
     return found
+
+
+def begun(folder: Path) -> bool:
+    """Whether a run in the folder, or of one of the points of a front there, has got as far as a checkpoint."""
+    return any((place / FILE).exists() for place in (folder, *folder.glob("point*")))
 
 
 def another_run(folder: Path) -> RunFolderError:
