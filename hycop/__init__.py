@@ -4,16 +4,20 @@ from hycop import metrics
 from hycop.conformance import check_primitive
 from hycop.data import Dataset, load, save
 from hycop.dictionary import Dictionary
+from hycop.equation import Coefficient, Equation
 from hycop.errors import HyCOPError
 from hycop.evaluation import evaluate, limit
 from hycop.execution import measure, run, simplify, trace
 from hycop.grid import Grid, restrict
-from hycop.primitive import ALL_CHANNELS, EXACT, Primitive, Symbol
+from hycop.inspection import answers
+from hycop.model import Answer
+from hycop.primitive import ALL_CHANNELS, EXACT, Primitive, Symbol, fingerprint
 from hycop.primitives import find_primitive
-from hycop.problems import Problem, problem
+from hycop.problems import Problem
+from hycop.problems import find_problem as problem
 from hycop.program import Program, ProgramBatch, Step
 from hycop.query import Channel, Query, Setting
-from hycop.splitting import Scheme, splitting
+from hycop.schemes import Scheme, splitting
 from hycop.surrogate import HyCOP, UntrustedWarning
 from hycop.transfer import swap
 from hycop.version import __version__
@@ -21,9 +25,12 @@ from hycop.version import __version__
 __all__ = [
     "ALL_CHANNELS",
     "EXACT",
+    "Answer",
     "Channel",
+    "Coefficient",
     "Dataset",
     "Dictionary",
+    "Equation",
     "Grid",
     "HyCOP",
     "HyCOPError",
@@ -38,9 +45,11 @@ __all__ = [
     "Symbol",
     "UntrustedWarning",
     "__version__",
+    "answers",
     "check_primitive",
     "evaluate",
     "find_primitive",
+    "fingerprint",
     "limit",
     "load",
     "measure",
@@ -54,3 +63,7 @@ __all__ = [
     "swap",
     "trace",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

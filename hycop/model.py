@@ -1,206 +1,212 @@
-"""What a trained surrogate is: a dictionary, a policy with its theta, and all that decides its programs."""
+"""What a trained surrogate is: an equation, a dictionary, a policy with its theta, and what it may be trusted with."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from hycop.dictionary import Dictionary
+from hycop.equation import Equation
 from hycop.errors import InvalidSampleError
 from hycop.execution import Outcome, measure
-from hycop.features import FeatureMap, FeatureRange, clock
-from hycop.grid import AXES, Array
+from hycop.features import Observed
+from hycop.grid import Array, changed
 from hycop.policy import Policy, SlotPolicy
 from hycop.program import EMPTY, ProgramBatch
-from hycop.query import Channel, Query
-from hycop.training import Gate, TrainingConfig, View
+from hycop.query import Query
+from hycop.scope import TIME_TOLERANCE, Scope, Values, View
+from hycop.training import Gate, TrainingConfig
 
-MOST_REPEATS = 1024
-"""How often a program is repeated at most."""
+MOST_SEGMENTS = 1024
+"""A query is cut into at most this many parts, each answered by a program of its own."""
 
-NO_LONGER = 1e-6
-"""Of the longest trained time, by how much more a time may be: files in single precision round it."""
+MOST_SUBSTEPS = 64
+"""Programs are cut at most this many times finer than their length asks for."""
 
-SAME = 0.1
-"""By what share a coefficient may differ from that of all of training."""
 
-VELOCITIES = tuple(f"c{letter}" for letter in AXES)
+@dataclass(frozen=True)
+class Box:
+    """The box that a model answers in unless told otherwise."""
 
-MOST_FINER = 64
-"""How many times as often as its length asks for."""
+    lengths: tuple[float, ...]
+    boundary: tuple[str, ...]
+
+    @property
+    def axes(self) -> int:
+        return len(self.lengths)
 
 
 @dataclass(frozen=True, eq=False)
-class Model:
-    """All that a trained surrogate is, as immutable data; a model folder holds exactly this."""
+class Record:
+    """How a model came about: settings, seed and data of its training, its metrics there, and what was swapped since."""
 
-    problem: str
-    processes: tuple[str, ...]
-    channels: tuple[Channel, ...]
-    lengths: tuple[float, ...]
-    boundary: tuple[str, ...]
-    dictionary: Dictionary
-    policy: Policy
-    theta: Array
-    view: View
-    longest: tuple[float, ...]
-    gate: Gate
     config: TrainingConfig
     seed: int
     data_hash: str
     metrics: Mapping[str, float]
-    refinement: int = 1
-    finer: int = 1
-    static_theta: Array | None = None
-    constants: Mapping[str, float] = field(default_factory=dict)
-    """Coefficients that were the same in all of training."""
-    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    """What no feature tells about the others: the signs of those that had one, and of an equation that is not among the
-    problems the least and the greatest."""
-    longest_time: float | None = None
-    """Of an equation that is not among the problems, whose own unit of time is not known."""
     changes: tuple[str, ...] = ()
-    """What was swapped since training, a line for each."""
-    untrained: tuple[str, ...] = ()
-    """Names of primitives that were not there when it was trained."""
-    trained_boundary: tuple[str, ...] | None = None
-    """The boundary of training, if ``boundary`` is another one."""
 
-    def programs(self, query: Query, dictionary: Dictionary | None = None) -> ProgramBatch:
-        """A program per query: the policy's, or the classical one where the gate has decided so; for times beyond the
-        training's either is repeated, or the classical one follows the policy's."""
-        dictionary = self.dictionary if dictionary is None else dictionary
-        repeats = self.repeats(query)
-        part = Query(query.u0, query.setting, query.time / repeats)
-        once = self.gate.scheme.programs(part, dictionary)
-        classical = _repeated(once, repeats)
-        if not self.gate.kept:
-            return classical
-        learned = self.policy.programs(self.theta[None], self.view(part)).repeated(self.config.repeats)
-        if self.gate.classical_when_repeated:  # for the time beyond that of training
-            learned = _repeated(learned, np.full_like(repeats, self.finer))
-            learned = _followed(learned, _repeated(once, repeats - self.finer))
-        else:
-            learned = _repeated(learned, repeats)
-        outside = np.zeros(query.batch, dtype=bool)
-        if self.gate.classical_when_clipped:
-            outside |= self.untrusted(query).any(axis=1)
-        if self.gate.classical_when_far:
-            outside |= self.view.far(part) | self._foreign(query)
-        return _chosen(outside, classical, learned) if outside.any() else learned
 
-    def _foreign(self, query: Query) -> Array:
-        """Queries with another coefficient where all of training had the same one, or with one far from all others."""
-        out: Array = np.asarray(self._other_constants(query).any(axis=1))
-        for name, (low, high) in self.ranges.items():
-            width, values = high - low, query.setting.params.get(name, np.array(low))
-            out |= (values < low - width) | (values - high > width)
-        return out
+class Composition(NamedTuple):
+    """Programs for a batch of queries, the features that led to them, and which queries lie outside training, by the
+    reason."""
 
-    def _other_constants(self, query: Query) -> Array:
-        """Which of the constants are others, (batch, name)."""
-        out = np.zeros((query.batch, len(self.constants)), dtype=bool)
-        for index, (name, value) in enumerate(self.constants.items()):
-            out[:, index] = np.abs(query.setting.params.get(name, value) - value) > SAME * abs(value)
-        return out
+    programs: ProgramBatch
+    values: Values
+    outside: Mapping[str, Array]
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What a model says to a batch of queries: states (batch, channel, *grid), the programs that gave them, their work
+    (batch,), the features by name (batch,), and ``outside``: which answers lie outside training, by the reason."""
+
+    query: Query
+    programs: ProgramBatch
+    states: Array
+    work: Array
+    features: Mapping[str, Array]
+    outside: Mapping[str, Array]
 
     @property
-    def held_out_error(self) -> float:
-        """That of the programs it writes: the learned ones, or the classical ones if the gate has decided so."""
-        return self.gate.learned_error if self.gate.kept else self.gate.classical_error
+    def untrusted(self) -> Array:
+        """Which answers are not to be trusted, (batch,)."""
+        flags = np.zeros(self.query.batch, dtype=bool)
+        for outside in self.outside.values():
+            flags |= outside
+        return flags
 
-    def repeats(self, query: Query) -> Array:
-        """How often the program of a shorter time is repeated: so that no step is longer than trained, and ``finer``
-        times that."""
-        known = np.asarray(self.longest)
-        ratio = np.where(known > 0, clock(query) / np.where(known > 0, known, 1.0), 0.0).max(axis=1)
-        if self.longest_time is not None:
-            ratio = np.maximum(ratio, query.time / self.longest_time)
-        repeats = np.maximum(1.0, np.ceil(ratio - NO_LONGER)) * self.finer
-        if not (repeats <= MOST_REPEATS).all():
-            worst = int(np.argmax(np.nan_to_num(repeats, nan=np.inf)))
+    @property
+    def reasons(self) -> tuple[tuple[str, ...], ...]:
+        """Why each answer is not to be trusted; nothing for those that are."""
+        return tuple(
+            tuple(name for name, outside in self.outside.items() if outside[sample])
+            for sample in range(self.query.batch)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """All that a trained surrogate is, as immutable data; a model folder holds exactly this.
+
+    Programs run on a grid ``refinement`` times finer than the query's, and ``substeps`` times as finely as their length
+    asks for. ``static_theta`` is that of the ablation learned beside it: one program for all queries.
+    """
+
+    equation: Equation
+    dictionary: Dictionary
+    policy: Policy
+    theta: Array
+    scope: Scope
+    gate: Gate
+    box: Box
+    record: Record
+    refinement: int = 1
+    substeps: int = 1
+    static_theta: Array | None = None
+
+    def answer(self, query: Query) -> Answer:
+        """The states at the query times, with everything that led to them."""
+        programs, values, outside = self.compose(query)
+        states, work = measure(programs, self.dictionary, query, refinement=self.refinement)
+        features = dict(zip(self.scope.view.features.names, values.features.T, strict=True))
+        return Answer(query, programs, states, work, features, outside)
+
+    def solve(self, query: Query) -> Outcome:
+        """The states at the query times, and the work they took."""
+        return measure(self.programs(query), self.dictionary, query, refinement=self.refinement)
+
+    def compose(self, query: Query) -> Composition:
+        """A program for each query, and what it was written from."""
+        seen = Observed(query, self.equation)
+        values = self.scope.view.values(seen)
+        return Composition(self._programs(seen, values), values, self.scope.outside(query, values))
+
+    def programs(self, query: Query) -> ProgramBatch:
+        """A program for each query."""
+        seen = Observed(query, self.equation)
+        return self._programs(seen, self.scope.view.values(seen))
+
+    def outside_training(self, query: Query) -> Mapping[str, Array]:
+        """Which queries (batch,) lie outside what was trained, by the reason."""
+        return self.scope.outside(query, self.scope.view.values(Observed(query, self.equation)))
+
+    def _programs(self, seen: Observed, values: Values) -> ProgramBatch:
+        """The policy's programs, or the classical ones where the gate has decided so; for times beyond the training's
+        either is repeated, or the classical one follows the policy's."""
+        query, segments = seen.query, self.segments(seen)
+        part, own = query, values
+        if segments.max(initial=1) > 1:
+            part = changed(query, time=query.time / segments)
+            own = self.scope.view.values(Observed(part, self.equation))
+        if not self.gate.kept:
+            return _repeated(self._classical(part), segments)
+        learned = self.policy.programs(self.theta[None], self.scope.view.inputs(own, part.time))
+        learned = learned.with_substeps(self.record.config.substeps)
+        if self.gate.classical_when_repeated and (segments > self.substeps).any():  # for the time beyond training's
+            learned = _repeated(learned, np.full_like(segments, self.substeps))
+            learned = _followed(learned, _repeated(self._classical(part), segments - self.substeps))
+        else:
+            learned = _repeated(learned, segments)
+        outside = np.zeros(query.batch, dtype=bool)
+        if self.gate.classical_when_clipped:
+            outside |= self.scope.view.outside(values).any(axis=1)
+        if self.gate.classical_when_far:
+            outside |= self.scope.far(query, own)
+        return _chosen(outside, _repeated(self._classical(part), segments), learned) if outside.any() else learned
+
+    def _classical(self, query: Query) -> ProgramBatch:
+        return self.gate.scheme.programs(query, self.dictionary)
+
+    def segments(self, seen: Observed) -> Array:
+        """Into how many equal parts each query time is cut: so many that no part is longer than in training, times
+        ``substeps``."""
+        ratio = self.scope.ratio(seen)
+        segments = np.maximum(1.0, np.ceil(ratio - TIME_TOLERANCE)) * self.substeps
+        if not (segments <= MOST_SEGMENTS).all():
+            worst = int(np.argmax(np.nan_to_num(segments, nan=np.inf)))
+            finer = f"that are cut {self.substeps} times finer " if self.substeps > 1 else ""
             raise InvalidSampleError(
                 worst,
-                f": time {query.time[worst]:g} is {ratio[worst]:.3g} times the longest trained; programs "
-                f"{f'that are {self.finer} times as fine ' if self.finer > 1 else ''}are repeated at most "
-                f"{MOST_REPEATS // self.finer} times: ask for a shorter time",
+                f": time {seen.time[worst]:g} is {ratio[worst]:.3g} times the longest trained; programs {finer}are "
+                f"repeated at most {MOST_SEGMENTS // self.substeps} times: ask for a shorter time",
             )
-        return repeats.astype(np.int64)
+        return segments.astype(np.int64)
 
-    def untrusted(self, query: Query) -> Array:
-        """Which of the view's names of which queries lie outside the trained range, (batch, name)."""
-        return self.view.outside(query)
+    def opened(self) -> Model:
+        """The policy as it was learned, whatever the gate decided."""
+        return replace(self, gate=self.gate.opened())
 
-    def doubts(self, query: Query) -> dict[str, Array]:
-        """Which queries lie outside of what was trained, by the name of the feature or coefficient, or in time."""
-        asked = [*zip(self.view.names, self.untrusted(query).T, strict=True)]
-        asked += zip(self.constants, self._other_constants(query).T, strict=True)
-        for name, (low, high) in self.ranges.items():
-            values = query.setting.params.get(name, np.full(query.batch, low))
-            asked.append((name, (values < low) | (values > high)))
-        if self.longest_time is not None:
-            asked.append(("time", query.time > self.longest_time * (1 + NO_LONGER)))
-        found: dict[str, Array] = {}
-        for name, outside in asked:  # a coefficient may be called as a feature is
-            found[name] = found.get(name, np.zeros(query.batch, dtype=bool)) | outside
-        return found
+    def classical(self) -> Model:
+        """The opponent of its gate: the best classical scheme at equal work, repeated as its programs are."""
+        return replace(self, gate=self.gate.closed())
 
     def static(self) -> Model | None:
         """The ablation that was learned beside it: the first pattern, one program for all queries."""
         if self.static_theta is None or not isinstance(self.policy, SlotPolicy):
             return None
-        nothing = View(FeatureMap(()), FeatureRange((), ()), self.view.gain_features, self.view.gain_ranges)
-        gate = replace(self.gate, kept=True, classical_when_clipped=False, classical_when_far=False)
+        view = self.scope.view
+        blind = replace(View.nothing(), gain_features=view.gain_features, gain_ranges=view.gain_ranges)
         return replace(
-            self, policy=self.policy.alone(), theta=self.static_theta, view=nothing, gate=gate, static_theta=None
+            self.opened(),
+            policy=self.policy.alone(),
+            theta=self.static_theta,
+            scope=replace(self.scope, view=blind),
+            static_theta=None,
         )
 
-    def measure(self, query: Query, dictionary: Dictionary | None = None) -> Outcome:
-        """The states at the query times, and the work they took."""
-        dictionary = self.dictionary if dictionary is None else dictionary
-        return measure(self.programs(query, dictionary), dictionary, query, refinement=self.refinement)
 
-
-def constant_coefficients(queries: Sequence[Query]) -> dict[str, float]:
-    """Coefficients that are the same in all queries."""
-    every = {
-        name: np.concatenate([query.setting.params[name] for query in queries]) for name in queries[0].setting.params
-    }
-    return {name: float(values[0]) for name, values in every.items() if np.ptp(values) == 0}
-
-
-def coefficient_ranges(queries: Sequence[Query], features: FeatureMap | None) -> dict[str, tuple[float, float]]:
-    """Of coefficients that differ from query to query: all of what was trained if none of the ``features`` knows them,
-    else, where they all have the same sign, all of that sign (but for velocities: a mirror turns them round)."""
-    most = float(np.finfo(np.float64).max)
-    found: dict[str, tuple[float, float]] = {}
-    for name in queries[0].setting.params:
-        values = np.concatenate([query.setting.params[name] for query in queries])
-        low, high = float(values.min()), float(values.max())
-        if low == high:
-            continue
-        if features is not None and not _seen(name, features, queries[0]):
-            found[name] = (low, high)
-        elif (low > 0 or high < 0) and name not in VELOCITIES:
-            found[name] = (0.0, most) if low > 0 else (-most, 0.0)
-    return found
-
-
-def _seen(name: str, features: FeatureMap, query: Query) -> bool:
-    """Whether the features of a query change with one of its coefficients."""
-    setting = query.setting
-    other = replace(setting, params={**setting.params, name: 0.5 * setting.params[name]})
-    return not np.array_equal(features(query), features(replace(query, setting=other)), equal_nan=True)
-
-
-def _repeated(once: ProgramBatch, repeats: Array) -> ProgramBatch:
+def _repeated(once: ProgramBatch, segments: Array) -> ProgramBatch:
     """Each program as it stands, as often as its entry (batch,) says."""
-    longest = int(repeats.max(initial=1))
+    longest = int(segments.max(initial=1))
+    if longest == 1 and (segments == 1).all():
+        return once
     ops, durations = np.tile(once.ops, longest), np.tile(once.durations, longest)
-    copy = np.repeat(np.arange(longest), once.ops.shape[1])
-    return ProgramBatch(once.names, np.where(copy < repeats[:, None], ops, EMPTY), durations)
+    segment = np.repeat(np.arange(longest), once.ops.shape[1])
+    return ProgramBatch(once.names, np.where(segment < segments[:, None], ops, EMPTY), durations)
 
 
 def _followed(first: ProgramBatch, then: ProgramBatch) -> ProgramBatch:

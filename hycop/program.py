@@ -149,11 +149,11 @@ class ProgramBatch:
     def take(self, samples: Array | slice) -> ProgramBatch:
         return ProgramBatch(self.names, self.ops[samples], self.durations[samples])
 
-    def repeated(self, times: int) -> ProgramBatch:
+    def with_substeps(self, substeps: int) -> ProgramBatch:
         """program^m: each step m times as often and 1/m as long."""
-        if times < 1:
-            raise InvalidInputError(f"a program cannot be repeated {times} times")
-        return ProgramBatch(self.names, np.tile(self.ops, times), np.tile(self.durations / times, times))
+        if substeps < 1:
+            raise InvalidInputError(f"a program cannot be cut into {substeps} substeps")
+        return ProgramBatch(self.names, np.tile(self.ops, substeps), np.tile(self.durations / substeps, substeps))
 
     def lengths(self) -> Array:
         """Number of steps per sample."""

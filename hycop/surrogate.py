@@ -3,36 +3,34 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from hycop.data import Dataset, load, save
+from hycop.data import Dataset
 from hycop.dictionary import Dictionary
-from hycop.errors import HyCOPError, InvalidInputError, UnknownNameError
-from hycop.execution import Outcome, probe
+from hycop.equation import Equation
+from hycop.errors import HyCOPError, InvalidInputError
+from hycop.execution import Outcome, Trace, trace
 from hycop.executors import Executor
-from hycop.features import FEATURES, FeatureMap, available, clock
 from hycop.files import output_folder
 from hycop.grid import Array, Grid
-from hycop.model import Model, coefficient_ranges, constant_coefficients
+from hycop.model import Answer, Box, Model, Record
+from hycop.policy import Inputs
 from hycop.primitive import Primitive
-from hycop.problems import PROBLEMS, Problem
+from hycop.problems import Problem
 from hycop.program import Program, ProgramBatch
+from hycop.progress import training_bar
 from hycop.query import Query, Setting
+from hycop.scope import Scope
 from hycop.storage import load_model, save_model
-from hycop.training import Report, Task, TrainingConfig, configured, train
-from hycop.training.checkpoint import DATA, another_run, begun, claimed
+from hycop.training import Report, Start, Task, TrainingConfig, configured, train
+from hycop.training.checkpoint import claimed
 from hycop.training.front import work_levels
-
-FEWEST_HELD_OUT = 32
-"""Held-out queries that a dataset of one's own must leave for the gate."""
-
-GENERAL = tuple(name for name in FEATURES if not name.startswith(("raw_", "cell_", "unit_")))
-RAW = tuple(name for name in FEATURES if name.startswith("raw_"))
+from hycop.training.source import Source, keep
 
 
 class UntrustedWarning(UserWarning):
@@ -46,23 +44,38 @@ class NotFittedError(HyCOPError, RuntimeError):
 class HyCOP:
     """A surrogate of a PDE solver: ``fit`` learns how to compose the dictionary, ``predict`` answers at any time.
 
+    ``equation`` declares a PDE of one's own; the shipped problems have theirs.
+
     >>> import hycop
     >>> model = HyCOP(hycop.problem("ad1d").dictionary)
     >>> model
     HyCOP(advection, diffusion; not fitted)
     """
 
-    def __init__(self, dictionary: Dictionary) -> None:
+    def __init__(self, dictionary: Dictionary, equation: Equation | None = None) -> None:
+        if isinstance(dictionary, Problem):
+            raise InvalidInputError(f"HyCOP composes a dictionary: give hycop.problem('{dictionary.name}').dictionary")
+        if not isinstance(dictionary, Dictionary):
+            raise InvalidInputError(
+                f"HyCOP composes a Dictionary, not a {type(dictionary).__name__}: give hycop.Dictionary({{name: "
+                "primitive}) or the dictionary of a problem"
+            )
+        if not isinstance(equation, Equation | None):
+            raise InvalidInputError(f"equation is a {type(equation).__name__}: give a hycop.Equation, or nothing")
         self.dictionary = dictionary
+        self.equation = equation
         self._model: Model | None = None
 
     def __repr__(self) -> str:
-        state = "not fitted" if self._model is None else f"fitted on {self._model.problem}"
+        state = "not fitted" if self._model is None else f"fitted on {self._model.equation.name}"
         return f"HyCOP({', '.join(self.dictionary)}; {state})"
+
+    def __str__(self) -> str:
+        return repr(self) if self._model is None else _summary(self._model)
 
     @classmethod
     def of(cls, model: Model) -> HyCOP:
-        surrogate = cls(model.dictionary)
+        surrogate = cls(model.dictionary, model.equation)
         surrogate._model = model
         return surrogate
 
@@ -83,21 +96,19 @@ class HyCOP:
         resume: bool = False,
         force: bool = False,
         executor: Executor | None = None,
-        report: Report = lambda entry: None,
+        report: Report | None = None,
+        verbose: bool = True,
+        start: HyCOP | None = None,
         **settings: object,
     ) -> HyCOP:
         """Learns from a problem, whose queries it draws, or from a dataset, of which it holds a third back for the gate
-        unless others are given as ``held_out``; ``settings`` change those of the preset."""
-        _checked_source(source)
-        config = configured(preset, {**_suited(source, preset), **settings})
-        where = None if folder is None else Path(folder)
-        with nullcontext() if where is None else claimed(where, resume):
-            task, named = _task(source, held_out, self.dictionary, config, seed, where if resume else None, force)
-            if where is not None:
-                _keep(task, where, force)
-            self._model = _learned(
-                task, named, config, seed, folder=where, resume=resume, force=force, executor=executor, report=report
-            )
+        unless others are given as ``held_out``. ``settings`` change those of the preset. ``start`` is a fitted model
+        whose policy is polished further instead of a new one being searched for. Progress is shown on a terminal unless
+        ``verbose`` is False, and told to ``report`` after every step."""
+        run = _Run(Source(source, held_out, self.equation), self.dictionary, seed, folder, resume, force, executor)
+        with run.prepared(preset, settings, report, verbose) as (task, config, tell):
+            begin = None if start is None else (start.model.policy, start.model.theta)
+            self._model = run.learned(task, config, tell, run.folder, begin)
         return self
 
     def front(
@@ -112,25 +123,21 @@ class HyCOP:
         resume: bool = False,
         force: bool = False,
         executor: Executor | None = None,
-        report: Report = lambda entry: None,
+        report: Report | None = None,
+        verbose: bool = True,
         **settings: object,
     ) -> list[HyCOP]:
         """What accuracy costs: models for at most ``points`` amounts of work, from the least that covers every process
         to the most that ``max_steps`` (and ``max_work``) allow. With a folder each has one of its own there."""
-        config = configured(preset, {**_suited(source, preset), **settings})
-        where = None if folder is None else Path(folder)
+        run = _Run(Source(source, held_out, self.equation), self.dictionary, seed, folder, resume, force, executor)
         models: list[HyCOP] = []
-        with nullcontext() if where is None else claimed(where, resume):
-            task, named = _task(source, held_out, self.dictionary, config, seed, where if resume else None, force)
-            if where is not None:
-                _keep(task, where, force)
+        with run.prepared(preset, settings, report, verbose) as (task, config, tell):
             for index, most in enumerate(work_levels(task, config, points)):
-                part = None if where is None else output_folder(where / f"point{index}")
+                part = None if run.folder is None else output_folder(run.folder / f"point{index}")
                 level = config.model_copy(update={"max_work": most})
-                options = {"folder": part, "resume": resume, "force": force, "executor": executor, "report": report}
-                found = HyCOP.of(_learned(task, named, level, seed, **options))
+                found = HyCOP.of(run.learned(task, level, tell, part))
                 # more work that buys nothing is not part of a front
-                if not models or found.model.held_out_error < models[-1].model.held_out_error:
+                if not models or found.model.gate.error < models[-1].model.gate.error:
                     models.append(found)
         return models
 
@@ -144,29 +151,24 @@ class HyCOP:
     ) -> Query:
         """The questions that ``predict`` answers: every state at every time, sample-major."""
         model = self.model
-        u0 = np.asarray(u0)
-        if u0.ndim != 2 + len(model.boundary):
+        u0, box, asked = np.asarray(u0), model.box, _checked_times(times)
+        if u0.ndim != 2 + box.axes or not u0.shape[0]:
             raise InvalidInputError(
-                f"u0 has shape {u0.shape}: (batch, channel, *grid) with {len(model.boundary)} grid axes is needed"
+                f"u0 has shape {u0.shape}: (batch, channel, *grid) with {box.axes} grid axes and at least one state is "
+                "needed"
             )
-        if not u0.shape[0]:
-            raise InvalidInputError(f"u0 has shape {u0.shape}: at least one state is needed")
-        axes = len(model.boundary)
-        try:
-            given = np.asarray(model.lengths if lengths is None else lengths, dtype=np.float64)
-            box = np.broadcast_to(given, (u0.shape[0], axes))
-            asked = np.atleast_1d(np.asarray(times, dtype=np.float64))
-        except (TypeError, ValueError):
-            raise InvalidInputError(
-                f"lengths {lengths}, times {times}: a length for each of {axes} axes (or a row for each state) and "
-                "numbers for times are needed"
-            ) from None
-        known = PROBLEMS.get(model.problem)
-        for name in params:
-            if known is not None and name not in known.parameters:
-                raise UnknownNameError("parameter", name, known.parameters, f"(of problem {known.name})")
-        grid = Grid(u0.shape[2:], box, model.boundary).with_boundary(model.boundary if boundary is None else boundary)
-        setting = Setting(grid, model.channels, dict(params))  # type: ignore[arg-type]
+        if not isinstance(params, Mapping):
+            names = ", ".join(f"'{name}': …" for name in model.equation.coefficients)
+            raise InvalidInputError(f"params is a {type(params).__name__}: give them by name, {{{names}}}")
+        model.equation.check_names(params, complete=False)
+        grid = Grid(
+            u0.shape[2:],
+            _checked_lengths(box.lengths if lengths is None else lengths, u0.shape[0], box.axes),
+            box.boundary if boundary is None else boundary,  # type: ignore[arg-type]
+        )
+        setting = Setting(grid, model.equation.channels, params)  # type: ignore[arg-type]
+        if asked.size == 1:
+            return Query(u0, setting, np.full(u0.shape[0], asked[0]))
         return Query(u0, setting, np.zeros(u0.shape[0])).at(asked)
 
     def predict(
@@ -179,18 +181,24 @@ class HyCOP:
     ) -> Array:
         """Solutions (batch, time, channel, *grid) at any times, each straight from u0, on any grid.
 
-        Warns (``UntrustedWarning``) if a query lies outside the trained range; ``untrusted`` says which.
+        Warns (``UntrustedWarning``) if a query lies outside the trained range; ``answer`` says which and why.
         """
-        query = self.query(u0, params, times, lengths, boundary)
-        flags, reasons = self.doubts(query)
-        if flags.any():
+        answer = self.model.answer(self.query(u0, params, times, lengths, boundary))
+        if answer.outside:
             warnings.warn(
-                f"{int(flags.sum())} of {query.batch} queries lie outside the trained range of {', '.join(reasons)}",
+                f"{int(answer.untrusted.sum())} of {answer.query.batch} queries lie outside the trained range of "
+                f"{', '.join(answer.outside)}",
                 UntrustedWarning,
                 stacklevel=2,
             )
-        batch = np.shape(u0)[0]
-        return self.model.measure(query).states.reshape(batch, -1, *np.shape(u0)[1:])
+        return answer.states.reshape(np.shape(u0)[0], -1, *np.shape(u0)[1:])
+
+    def answer(self, query: Query) -> Answer:
+        """Everything about a batch of queries: states, programs, work, features, and what is not to be trusted and why.
+
+        A query comes from ``query(u0, params, times)``, from a problem (``problem.queries``) or a dataset (``.query``).
+        """
+        return self.model.answer(query)
 
     def untrusted(
         self,
@@ -202,18 +210,10 @@ class HyCOP:
     ) -> Array:
         """True where a query lies outside what was trained: the range of a feature, the boundary; (batch, time)."""
         query = self.query(u0, params, times, lengths, boundary)
-        return self.doubts(query)[0].reshape(np.shape(u0)[0], -1)
-
-    def doubts(self, query: Query) -> tuple[Array, list[str]]:
-        """Which queries (batch,) are not to be trusted, and why; the initial state itself always is."""
-        later = query.time > 0
-        found = {name: outside & later for name, outside in self.model.doubts(query).items()}
-        reasons = [name for name, outside in found.items() if outside.any()]
-        flags: Array = np.any([np.zeros(query.batch, dtype=bool), *found.values()], axis=0)
-        other = [f"primitive {name}" for name in self.model.untrained]
-        if query.grid.boundary != (self.model.trained_boundary or self.model.boundary):
-            other.append(f"boundary {query.grid.boundary_name}")
-        return (flags | later if other else flags), [*reasons, *other]
+        flags = np.zeros(query.batch, dtype=bool)
+        for outside in self.model.outside_training(query).values():
+            flags |= outside
+        return flags.reshape(np.shape(u0)[0], -1)
 
     def program(
         self,
@@ -226,11 +226,17 @@ class HyCOP:
         """The program for the first of the states at one time."""
         return self.model.programs(self.query(np.asarray(u0)[:1], params, t, lengths, boundary))[0]
 
-    def measure(self, query: Query, dictionary: Dictionary | None = None) -> Outcome:
-        return self.model.measure(query, dictionary)
+    def programs(self, query: Query) -> ProgramBatch:
+        return self.model.programs(query)
 
-    def programs(self, query: Query, dictionary: Dictionary | None = None) -> ProgramBatch:
-        return self.model.programs(query, dictionary)
+    def solve(self, query: Query) -> Outcome:
+        """The states at the query times, and the work they took."""
+        return self.model.solve(query)
+
+    def trace(self, query: Query, steps: Sequence[int] | None = None) -> Trace:
+        """Every state on the way (or only those after some ``steps``), as the model runs its programs."""
+        model = self.model
+        return trace(model.programs(query), model.dictionary, query, refinement=model.refinement, steps=steps)
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Writes a model folder, from which ``load`` makes this model again to the bit."""
@@ -241,141 +247,114 @@ class HyCOP:
         """The model of a folder; ``primitives`` gives those that no package offers, by name in the dictionary."""
         return cls.of(load_model(folder, primitives))
 
-    def __str__(self) -> str:
-        return "HyCOP"
 
+@dataclass(frozen=True)
+class _Run:
+    """What all models of one training run share."""
 
-def _checked_source(source: object) -> None:
-    if not isinstance(source, Problem | Dataset):
-        raise InvalidInputError(f"{source!r}: fit learns from a problem (hycop.problem(name)) or a Dataset")
+    source: Source
+    dictionary: Dictionary
+    seed: int
+    where: str | Path | None
+    resume: bool
+    force: bool
+    executor: Executor | None
 
+    @property
+    def folder(self) -> Path | None:
+        return None if self.where is None else Path(self.where)
 
-def _suited(source: Problem | Dataset, preset: str) -> Mapping[str, object]:
-    """Settings that suit the problem, if it is known."""
-    known = source if isinstance(source, Problem) else PROBLEMS.get(source.problem)
-    return {} if known is None else known.suited(preset)
+    @contextmanager
+    def prepared(
+        self, preset: str, settings: Mapping[str, object], report: Report | None, verbose: bool
+    ) -> Iterator[tuple[Task, TrainingConfig, Report]]:
+        """The task with its data, in a folder that is ours alone, while progress is shown."""
+        config = configured(preset, {**self.source.suited(preset), **settings})
+        with (
+            training_bar("data", verbose) as show,
+            nullcontext() if self.folder is None else claimed(self.folder, self.resume),
+        ):
+            kept = self.folder if self.resume else None
+            task = self.source.task(self.dictionary, config, self.seed, kept, self.force)
+            if self.folder is not None:
+                keep(task, self.folder, self.force)
 
+            yield task, config, show if report is None else _both(show, report)
 
-def _keep(task: Task, folder: Path, force: bool) -> None:
-    """Writes the queries of a run to its folder, so that a resumed run does not solve them again; they take the place
-    of those of a run that did not get as far as a checkpoint, or that was replaced by ``force``."""
-    output_folder(folder)
-    for name, data in zip(DATA, (task.train, task.held_out), strict=True):
-        if force or not (begun(folder) and (folder / name).exists()):
-            save(data, folder / name)
-
-
-def _learned(task: Task, problem: str, config: TrainingConfig, seed: int, **options: Any) -> Model:
-    setting, own = task.train.setting, problem not in PROBLEMS
-    queries = [data.query for data in (task.train, task.held_out)]
-    longest = np.concatenate([clock(query) for query in queries]).max(axis=0)
-    done = train(task, config, seed, **options)
-    return Model(
-        problem=problem,
-        processes=task.processes,
-        channels=setting.channels,
-        lengths=tuple(setting.grid.lengths[0].tolist()),
-        boundary=setting.grid.boundary,
-        dictionary=task.dictionary,
-        policy=done.policy,
-        theta=done.theta,
-        view=done.view,
-        longest=tuple(longest.tolist()),
-        gate=done.gate,
-        config=config,
-        seed=seed,
-        data_hash=done.data_hash,
-        metrics={"train_loss": done.loss, "held_out_error": done.gate.learned_error},
-        refinement=config.refinement,
-        static_theta=done.static_theta,
-        constants=constant_coefficients(queries),
-        ranges=coefficient_ranges(queries, done.view.features if own else None),
-        longest_time=(max(float(query.time.max()) for query in queries) or None) if own else None,
-    )
-
-
-def _task(
-    source: Problem | Dataset,
-    judges: Dataset | None,
-    dictionary: Dictionary,
-    config: TrainingConfig,
-    seed: int,
-    kept: Path | None,
-    force: bool = False,
-) -> tuple[Task, str]:
-    """What is to be learned from a problem (it draws the queries, or finds them in a run folder that it kept) or from a
-    dataset (it holds some back, unless others are given)."""
-    if isinstance(source, Problem):
-        split = "trajectory" if config.horizon == "trajectory" else "train"
-        known: Problem | None = source
-        # what cannot be run is known before the truth is solved
-        probe(dictionary, source.queries(1, split, seed, shape=config.shape), config.refinement)
-        learn = _drawn(source, config.samples, split, seed, config.shape, kept, DATA[0], force)
-        # another stream of the same distribution: no query is in both
-        other = seed + 2**32
-        held_out = judges or _drawn(source, config.validation, split, other, config.shape, kept, DATA[1], force)
-    else:
-        known = PROBLEMS.get(source.problem)
-        arranged = known.checked if known is not None else (lambda data: data)
-        source = arranged(source)
-        learn, held_out = (source, arranged(judges)) if judges is not None else _parted(source)
-        if held_out.problem != learn.problem:
-            raise InvalidInputError(f"the held-out data are of problem '{held_out.problem}', not '{learn.problem}'")
-        if set(held_out.setting.params) != set(learn.setting.params):
-            ours, theirs = (", ".join(data.setting.params) or "none" for data in (learn, held_out))
-            raise InvalidInputError(f"the held-out data have the coefficients {theirs}, but the others {ours}")
-        asked = held_out.query.batch
-        if asked < FEWEST_HELD_OUT:
-            raise InvalidInputError(
-                f"the held-out data are {asked} queries: at least {FEWEST_HELD_OUT} are needed for the gate"
-            )
-        for data in (learn, held_out):
-            probe(dictionary, data.at(-1).query, config.refinement)
-    query = learn.at(-1).query
-    processes = known.processes if known is not None else tuple(sorted(dictionary.processes))
-    names = known.features if known is not None else available(GENERAL, query)
-    chosen = {"dimensionless": names, "raw": available(RAW, query), "none": ()}[config.features]
-    gains = known.gain_features if known is not None else available(("cell_peclet",), query)
-    task = Task(
-        dictionary,
-        processes,
-        learn,
-        held_out,
-        FeatureMap(tuple(chosen)),
-        FeatureMap(gains if config.budget == "gain" else ()),
-    )
-    return task, learn.problem
-
-
-def _drawn(
-    source: Problem,
-    samples: int,
-    split: str,
-    seed: int,
-    shape: tuple[int, ...] | None,
-    kept: Path | None,
-    name: str,
-    force: bool,
-) -> Dataset:
-    if kept is not None and (kept / name).exists():
-        found = load(kept / name, problem=source.name)
-        # the folder may hold the data of another run, which was killed before its first checkpoint
-        wanted = (samples, split, seed, source.shape if shape is None else tuple(shape))
-        if (found.samples, found.split, found.seed, found.setting.grid.shape) == wanted:
-            return found
-        if begun(kept) and not force:
-            raise another_run(kept)
-    return source.sample(samples, split, seed, shape=shape)
-
-
-def _parted(data: Dataset) -> tuple[Dataset, Dataset]:
-    """Two thirds to learn from, the rest for the gate."""
-    kept = data.samples * 2 // 3
-    per_sample = data.times.shape[1] - 1
-    if (data.samples - kept) * per_sample < FEWEST_HELD_OUT:
-        needed = -(-3 * FEWEST_HELD_OUT // max(1, per_sample))
-        raise InvalidInputError(
-            f"the dataset has {data.samples} samples with {per_sample} later times each: at least {needed} samples are "
-            "needed, a third of them for the gate"
+    def learned(
+        self, task: Task, config: TrainingConfig, report: Report, folder: Path | None, start: Start | None = None
+    ) -> Model:
+        done = train(
+            task,
+            config,
+            self.seed,
+            folder=folder,
+            resume=self.resume,
+            force=self.force,
+            executor=self.executor,
+            report=report,
+            start=start,
         )
-    return data.take(slice(0, kept)), data.take(slice(kept, None))
+        grid = task.train.setting.grid
+        return Model(
+            equation=task.equation,
+            dictionary=task.dictionary,
+            policy=done.policy,
+            theta=done.theta,
+            scope=Scope.of(task.equation, task.view, [data.query for data in (task.train, task.held_out)]),
+            gate=done.gate,
+            box=Box(tuple(grid.lengths[0].tolist()), grid.boundary),
+            record=Record(
+                config,
+                self.seed,
+                done.data_hash,
+                {"train_loss": done.loss, "held_out_error": done.gate.learned_error},
+            ),
+            refinement=config.refinement,
+            static_theta=done.static_theta,
+        )
+
+
+def _both(show: Report, listener: Report) -> Report:
+    def report(entry: object) -> None:
+        show(entry)  # type: ignore[arg-type]
+        listener(entry)  # type: ignore[arg-type]
+
+    return report
+
+
+def _checked_times(times: object) -> Array:
+    try:
+        asked = np.atleast_1d(np.asarray(times))
+        if asked.dtype.kind not in "fiu" or asked.ndim != 1 or not asked.size:
+            raise ValueError
+    except ValueError:
+        raise InvalidInputError(f"times is {times!r}: a number, or a list of numbers, is needed") from None
+    return asked.astype(np.float64)
+
+
+def _checked_lengths(lengths: object, batch: int, axes: int) -> Array:
+    try:
+        return np.broadcast_to(np.asarray(lengths, dtype=np.float64), (batch, axes))
+    except (TypeError, ValueError):
+        raise InvalidInputError(
+            f"lengths is {lengths!r}: a length for each of {axes} axes, or a row of them for each of {batch} states, is "
+            "needed"
+        ) from None
+
+
+def _summary(model: Model) -> str:
+    """What a reader wants to know of a model: equation, dictionary, policy, a typical program, the gate's decision."""
+    view, equation = model.scope.view, model.equation
+    middle = Inputs(np.zeros((1, len(view.features.names))), np.zeros((1, len(view.gain_features.names))), np.ones(1))
+    typical = model.policy.programs(model.theta[None], middle)[0] if model.gate.kept else None
+    lines = [
+        ("equation", f"{equation.name}: {equation.formula or ', '.join(equation.processes)}"),
+        ("box", f"{' x '.join(f'{length:g}' for length in model.box.lengths)}, {', '.join(model.box.boundary)}"),
+        *(("dictionary" if not index else "", f"{name}: {primitive!r}") for index, (name, primitive) in enumerate(model.dictionary.items())),
+        ("policy", f"{model.theta.size} parameters; it sees {', '.join(view.features.names) or 'nothing'}"),
+        *([] if typical is None else [("program", f"{typical}   (typical query, durations as shares of T)")]),
+        *(("gate" if not index else "", line) for index, line in enumerate(model.gate.explained())),
+        *(("swapped", line) for line in model.record.changes),
+    ]
+    return "\n".join(["HyCOP", *(f"  {label:11} {text}" for label, text in lines)])

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import is_dataclass, replace
+from math import inf
 from typing import NamedTuple
 
 from hycop.dictionary import Dictionary
-from hycop.errors import IncompatibleError, InvalidInputError
+from hycop.equation import Equation
+from hycop.errors import IncompatibleError, InvalidInputError, NonFiniteStateError
 from hycop.grid import Grid
 from hycop.metrics import rel_l2
-from hycop.model import MOST_FINER, Model
-from hycop.primitive import Primitive, boundaries_of
+from hycop.model import MOST_SUBSTEPS, Model
+from hycop.primitive import Primitive, boundaries_of, fingerprint
 from hycop.primitives import find_primitive
-from hycop.problems import PROBLEMS
+from hycop.problems import PROBLEMS, problems_with
 from hycop.query import Query
 from hycop.surrogate import HyCOP
 
 ELSEWHERE = 2
-"""How many times as often programs are repeated once their boundary is not the trained one any more."""
+"""Programs are cut so many times finer once their boundary is not the trained one any more."""
+
+COMPARED = 8
+"""Queries on which a swapped model is compared with itself."""
+
+WORSE = 5.0
+"""Growth of that difference by a swap from which on finer programs are advised."""
 
 
 class Swapped(NamedTuple):
@@ -34,58 +42,58 @@ def swap(
     boundary: str | Sequence[str] | None = None,
     primitives: Mapping[str, str | Primitive] | None = None,
     auto: bool = False,
-    finer: int | None = None,
+    substeps: int | None = None,
 ) -> Swapped:
     """A new model with the policy, theta and features of the old one, and with other ``boundary`` or ``primitives``.
 
-    A primitive is given as an object, as the name of one (``MusclAdvection``), or as a dictionary of the problem that
-    has it (``muscl``). Where a primitive does not know the new boundary, those that do are named, or with ``auto`` the
-    one of highest order among them takes its place.
+    A primitive is given as an object, as the name of one (``MusclAdvection``), or as a dictionary, of a problem with
+    this equation, that has it (``muscl``). Where a primitive does not know the new boundary, those that do are named,
+    or with ``auto`` the one of highest order among them takes its place.
 
     What commuted in one box may not in another: a program with a single step of advection is exact among periodic ends
-    and poor between walls. ``finer`` repeats every program so many times as often; if it is not given, leaving the
-    trained boundary doubles what it was and coming back halves it. ``unsettled`` tells whether that is enough.
+    and poor between walls. ``substeps`` cuts every program so many times finer; if it is not given, leaving the trained
+    boundary doubles what it was and coming back halves it. ``unsettled`` tells whether that is enough.
     """
     _check_parts(model, primitives)
     before = model.model
-    grid = Grid.box((1,) * len(before.boundary), before.lengths, before.boundary)
+    offered = _offered(before.equation)
+    grid = Grid.box((1,) * before.box.axes, before.box.lengths, before.box.boundary)
     after = grid if boundary is None else grid.with_boundary(boundary)
     changes = [] if after.boundary == grid.boundary else [f"boundary {grid.boundary_name} → {after.boundary_name}"]
     dictionary = before.dictionary
     for name, other in (primitives or {}).items():
-        chosen = _found(name, other, dictionary[name], before.problem)
-        if repr(chosen) == repr(dictionary[name]):
-            continue
-        changes.append(f"primitive {name}: {_shown(dictionary[name])} → {_shown(chosen)}")
-        dictionary = dictionary.swapping(name, chosen)
+        chosen = _found(name, other, dictionary[name], offered)
+        if fingerprint(chosen) != fingerprint(dictionary[name]):
+            changes.append(f"primitive {name}: {_shown(dictionary[name])} → {_shown(chosen)}")
+            dictionary = dictionary.swapping(name, chosen)
     for name in dictionary:
         if not set(after.boundary) <= boundaries_of(dictionary[name]):
-            able = _able(dictionary, name, before.problem, after)
-            if not (auto and able):
-                _refuse(dictionary, name, able, after)
-            best = max(able.values(), key=lambda primitive: primitive.order)
+            best = _able(dictionary, name, offered, after, auto)
             changes.append(
                 f"primitive {name}: {_kind(dictionary[name])} → {_kind(best)}, which knows {after.boundary_name}"
             )
             dictionary = dictionary.swapping(name, best)
-    finer = _fineness(before, after.boundary, finer)
-    if finer != before.finer:
-        changes.append(
-            f"programs repeated as often as their length asks for, times {finer}; before times {before.finer}"
-        )
+    finer = _substeps(before, after.boundary, substeps)
+    if finer != before.substeps:
+        changes.append(f"programs cut {finer} times as finely as their length asks for; before {before.substeps} times")
     if not changes:
-        raise InvalidInputError("nothing to swap: give another boundary, primitive or fineness than the model has")
-    others = [name for name in dictionary if repr(dictionary[name]) != repr(before.dictionary[name])]
-    new = replace(
+        raise InvalidInputError("nothing to swap: give another boundary, primitive or substeps than the model has")
+    return Swapped(HyCOP.of(_with_parts(before, dictionary, after.boundary, finer, changes)), tuple(changes))
+
+
+def _with_parts(
+    before: Model, dictionary: Dictionary, boundary: tuple[str, ...], substeps: int, changes: Sequence[str]
+) -> Model:
+    scope, record = before.scope, before.record
+    others = [name for name in dictionary if fingerprint(dictionary[name]) != fingerprint(before.dictionary[name])]
+    return replace(
         before,
-        boundary=after.boundary,
+        box=replace(before.box, boundary=boundary),
         dictionary=dictionary,
-        finer=finer,
-        changes=(*before.changes, *changes),
-        untrained=tuple(dict.fromkeys([*before.untrained, *others])),
-        trained_boundary=before.trained_boundary or before.boundary,
+        substeps=substeps,
+        scope=replace(scope, untrained=tuple(dict.fromkeys([*scope.untrained, *others]))),
+        record=replace(record, changes=(*record.changes, *changes)),
     )
-    return Swapped(HyCOP.of(new), tuple(changes))
 
 
 def _check_parts(model: HyCOP, primitives: Mapping[str, str | Primitive] | None) -> None:
@@ -96,34 +104,71 @@ def _check_parts(model: HyCOP, primitives: Mapping[str, str | Primitive] | None)
 
 
 def unsettled(model: HyCOP, query: Query) -> float:
-    """How much answers change if programs are repeated twice as often: mean relative L2 norm.
+    """How much answers change if programs are cut twice as finely: mean relative L2 norm.
 
     A composition of order p errs by this over 1 − 2^−p: by a third more at second order, by twice this at first and
     more between walls, where layers slow convergence down; unless it has learned to make up for other errors.
     """
-    twice = HyCOP.of(replace(model.model, finer=2 * model.model.finer))
-    return float(rel_l2(model.measure(query).states, twice.measure(query).states, query.setting).mean())
+    twice = replace(model.model, substeps=2 * model.model.substeps)
+    return float(rel_l2(model.solve(query).states, twice.solve(query).states, query.setting).mean())
 
 
-def _fineness(model: Model, boundary: tuple[str, ...], asked: int | None) -> int:
+class Settled(NamedTuple):
+    """How much answers change with finer programs, before and after a swap, on some queries; ``remark`` says what that
+    means. Nothing if no problem can draw queries for the model."""
+
+    before: float | None
+    after: float | None
+    remark: str
+
+
+def compared(before: HyCOP, after: HyCOP) -> Settled:
+    """Whether a swapped model's programs are fine enough, on queries of the problem that the model was trained on."""
+    known = PROBLEMS.get(before.model.equation.name)
+    if known is None or known.lengths != before.model.box.lengths:
+        return Settled(None, None, "")
+    told = f"with programs twice as fine its answers to {COMPARED} queries of split id"
+    found: list[float] = []
+    # as fine as each other, so that what differs is due to the swap
+    as_fine = HyCOP.of(replace(before.model, substeps=after.model.substeps))
+    try:
+        for model in (as_fine, after):
+            found.append(unsettled(model, known.queries(COMPARED, boundary=model.model.box.boundary)))
+    except NonFiniteStateError as error:
+        return Settled(found[0] if found else None, None, f"{told} are lost: {error}")
+    remark = f"{told} change by {found[1]:.1e}, before the swap by {found[0]:.1e}"
+    if found[1] > WORSE * found[0]:
+        remark += (
+            f": less commutes here than where it was trained; try --substeps "
+            f"{min(4 * after.model.substeps, MOST_SUBSTEPS)}, and see 'hycop evaluate OUT --compare'"
+        )
+    return Settled(found[0], found[1], remark)
+
+
+def _substeps(model: Model, boundary: tuple[str, ...], asked: int | None) -> int:
     """What was asked for, or that of the model, times or over ``ELSEWHERE`` where the swap leaves the trained boundary
     or comes back to it."""
     if asked is not None:
-        if type(asked) is not int or not 1 <= asked <= MOST_FINER:
-            raise InvalidInputError(f"finer is {asked!r}: a whole number from 1 to {MOST_FINER} is needed")
+        if type(asked) is not int or not 1 <= asked <= MOST_SUBSTEPS:
+            raise InvalidInputError(f"substeps is {asked!r}: a whole number from 1 to {MOST_SUBSTEPS} is needed")
         return asked
-    trained = model.trained_boundary or model.boundary
-    if (model.boundary == trained) == (boundary == trained):
-        return model.finer
-    return max(1, model.finer // ELSEWHERE) if boundary == trained else min(ELSEWHERE * model.finer, MOST_FINER)
+    trained = model.scope.boundary
+    if (model.box.boundary == trained) == (boundary == trained):
+        return model.substeps
+    if boundary == trained:
+        return max(1, model.substeps // ELSEWHERE)
+    return min(ELSEWHERE * model.substeps, MOST_SUBSTEPS)
 
 
-def _found(name: str, other: str | Primitive, old: Primitive, problem: str) -> Primitive:
+def _offered(equation: Equation) -> dict[str, Dictionary]:
+    """The dictionaries of all problems with the same equation, by name."""
+    return {name: parts for known in problems_with(equation) for name, parts in PROBLEMS[known].dictionaries.items()}
+
+
+def _found(name: str, other: str | Primitive, old: Primitive, offered: Mapping[str, Dictionary]) -> Primitive:
     """The primitive that was asked for, if it advances the processes of the one whose place it takes."""
     if isinstance(other, str):
-        known = PROBLEMS.get(problem)
-        named = {} if known is None else known.dictionaries
-        new = _standing_in(name, other, old, named) if other in named else find_primitive(other)()
+        new = _standing_in(name, other, old, offered) if other in offered else find_primitive(other)()
     else:
         new = Dictionary({name: other})[name]
     lost, more = (", ".join(sorted(part)) for part in (old.advances - new.advances, new.advances - old.advances))
@@ -134,9 +179,9 @@ def _found(name: str, other: str | Primitive, old: Primitive, problem: str) -> P
     return new
 
 
-def _standing_in(name: str, other: str, old: Primitive, named: Mapping[str, Dictionary]) -> Primitive:
+def _standing_in(name: str, other: str, old: Primitive, offered: Mapping[str, Dictionary]) -> Primitive:
     """The primitive of a dictionary of the problem that advances the same processes."""
-    have = {key: one for key, parts in named.items() for one in parts.values() if one.advances == old.advances}
+    have = {key: one for key, parts in offered.items() for one in parts.values() if one.advances == old.advances}
     if other not in have:
         raise IncompatibleError(
             f"primitive '{name}': dictionary {other} has none that advances {', '.join(sorted(old.advances))} alone; "
@@ -145,18 +190,19 @@ def _standing_in(name: str, other: str, old: Primitive, named: Mapping[str, Dict
     return have[other]
 
 
-def _able(dictionary: Dictionary, name: str, problem: str, grid: Grid) -> dict[str, Primitive]:
-    """Primitives of the problem's dictionaries that could stand in for one and know the boundaries, by their kind."""
-    known = PROBLEMS.get(problem)
-    offered = [*(one for parts in known.dictionaries.values() for one in parts.values())] if known is not None else []
-    return {
+def _able(
+    dictionary: Dictionary, name: str, offered: Mapping[str, Dictionary], grid: Grid, auto: bool
+) -> Primitive:
+    """The primitive of highest order that could stand in for one and knows the boundaries; with ``auto``, else those
+    that could are named."""
+    able = {
         _kind(one): one
-        for one in offered
+        for parts in offered.values()
+        for one in parts.values()
         if one.advances == dictionary[name].advances and set(grid.boundary) <= boundaries_of(one)
     }
-
-
-def _refuse(dictionary: Dictionary, name: str, able: Mapping[str, Primitive], grid: Grid) -> None:
+    if auto and able:
+        return max(able.values(), key=lambda one: -inf if one.order is None else one.order)
     instead = f"; swap it for one that can ({', '.join(able)}), or let --auto do so" if able else ""
     raise IncompatibleError(
         f"primitive '{name}' ({_kind(dictionary[name])}) does not know the boundary {grid.boundary_name}{instead}"

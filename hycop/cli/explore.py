@@ -14,18 +14,16 @@ from hycop.cli.common import (
     SeedOption,
     SplitOption,
     app,
-    err,
-    out,
     report_json,
 )
+from hycop.cli.terminal import say, show, tell
 from hycop.conformance import check_primitive, load_primitive
 from hycop.errors import InvalidInputError
-from hycop.execution import measure, simplify
 from hycop.files import checked_output, replacing
+from hycop.inspection import Inspection, inspected
 from hycop.plots import timeline_figure
-from hycop.problems import PROBLEMS, Problem, problem
-from hycop.query import Query
-from hycop.splitting import splitting
+from hycop.problems import PROBLEMS, Problem, find_problem
+from hycop.schemes import splitting
 from hycop.surrogate import HyCOP
 
 
@@ -38,35 +36,35 @@ def problems(
 
     Example: hycop problems adr2d
     """
-    chosen = [problem(name)] if name else list(PROBLEMS.values())
+    chosen = [find_problem(name)] if name else list(PROBLEMS.values())
     if name is None:
         grid = RichTable("problem", "equation", "grid", "dictionaries")
         for entry in chosen:
-            grid.add_row(entry.name, entry.equation, "x".join(map(str, entry.shape)), ", ".join(entry.dictionaries))
-        out.print(grid)
+            grid.add_row(entry.name, entry.equation.formula, "x".join(map(str, entry.shape)), ", ".join(entry.dictionaries))
+        show(grid)
     else:
         _describe(chosen[0])
     report_json(json_file, {"problems": [_as_json(entry) for entry in chosen]})
 
 
 def _describe(entry: Problem) -> None:
-    out.print(f"[bold]{entry.name}[/]: {entry.equation}\n{entry.behaviour}", highlight=False)
-    out.print(f"grid {'x'.join(map(str, entry.shape))}, box {entry.lengths}, boundary {', '.join(entry.boundary)}")
+    say(f"{entry.name}: {entry.equation.formula}\n{entry.behaviour}")
+    say(f"grid {'x'.join(map(str, entry.shape))}, box {entry.lengths}, boundary {', '.join(entry.boundary)}")
     for name, split in entry.splits.items():
         ranges = "; ".join(
             f"{parameter} in {' or '.join(f'[{low:g}, {high:g}]' for low, high in intervals)}"
             for parameter, intervals in split.params.items()
         )
-        out.print(f"[bold]{name}[/]: T in [{split.time[0]:g}, {split.time[1]:g}]; {ranges}", highlight=False)
-        out.print(f"  initial states: {', '.join(split.initial)}", highlight=False)
+        say(f"{name}: T in [{split.time[0]:g}, {split.time[1]:g}]; {ranges}")
+        say(f"  initial states: {', '.join(split.initial)}")
     for name, dictionary in entry.dictionaries.items():
-        out.print(f"dictionary [bold]{name}[/]: {dictionary!r}", highlight=False)
+        say(f"dictionary {name}: {dictionary!r}")
 
 
 def _as_json(entry: Problem) -> dict[str, object]:
     return {
         "name": entry.name,
-        "equation": entry.equation,
+        "equation": entry.equation.formula,
         "processes": list(entry.processes),
         "channels": [channel.name for channel in entry.channels],
         "grid": list(entry.shape),
@@ -100,9 +98,7 @@ def program_command(
     Example: hycop program runs/adr --sample 3 --figure timeline.png
     """
     model = HyCOP.load(name) if Path(name).is_dir() else None
-    chosen = problem(name if model is None else model.model.problem)
-    parts = chosen.named_dictionary(dictionary) if model is None or dictionary else model.dictionary
-    writer = splitting(scheme or "strang") if model is None or scheme else model
+    chosen = find_problem(name if model is None else model.model.equation.name)
     for path in (figure, json_file):
         if path is not None:
             checked_output(path)
@@ -110,38 +106,32 @@ def program_command(
         raise InvalidInputError(f"--figure {figure}: the suffix must be .png, .pdf or .svg")
     if sample < 0:
         raise InvalidInputError(f"--sample is {sample}: it must not be negative")
+    parts = chosen.named_dictionary(dictionary) if model is None or dictionary else model.dictionary
+    where = None if model is None else model.model.box.boundary
     asked = None if time is None else [time]
-    where = None if model is None else model.model.boundary
     query = chosen.queries(sample + 1, split, seed, times=asked, boundary=where).take(slice(sample, sample + 1))
-    programs = writer.programs(query, parts)
-    reduced = simplify(programs, parts, query.setting)
+    writer = splitting(scheme or "strang") if model is None or scheme else model
     refinement = chosen.refinement if model is None else model.model.refinement
-    work = float(measure(programs, parts, query, refinement=refinement).work[0])
-    params = {key: float(value[0]) for key, value in query.setting.params.items()}
-    values = ", ".join(f"{key}={value:.4g}" for key, value in params.items())
-    out.print(
-        f"query     {chosen.name}/{split} sample {sample}: T={float(query.time[0]):.4g}, {values}", highlight=False
-    )
-    for line in () if model is None else model.model.changes:
-        out.print(f"swapped   {line}", highlight=False)
-    seen = {} if model is None or scheme else _seen(model, query)
-    if seen:
-        out.print(f"features  {', '.join(f'{key} {value:.3g}' for key, value in seen.items())}", highlight=False)
-    out.print(f"{writer!s:9} {programs[0]}", highlight=False)
-    out.print(f"as run    {reduced[0]}", highlight=False)
-    out.print(f"work      {work:.6g} channel-cell updates", highlight=False)
+    found = inspected(writer, query, parts, refinement)
+    _show_program(found, f"{chosen.name}/{split} sample {sample}")
     if figure is not None:
         with replacing(figure) as temporary:
-            timeline_figure({str(writer): programs[0], "as run": reduced[0]}, parts.names).savefig(temporary, dpi=120)
-        err.print(f"wrote {figure}")
-    content = {"program": programs[0].to_json(), "as_run": reduced[0].to_json(), "work": work, "features": seen}
-    report_json(json_file, {"method": str(writer), **content, "time": float(query.time[0]), "params": params})
+            shown = {found.method: found.written, "as run": found.as_run}
+            timeline_figure(shown, parts.names).savefig(temporary, dpi=120)
+        tell(f"wrote {figure}")
+    report_json(json_file, found.to_json())
 
 
-def _seen(model: HyCOP, query: Query) -> dict[str, float]:
-    """The features that led to the program, before they were normalised and clipped."""
-    features = model.model.view.features
-    return dict(zip(features.names, map(float, features(query)[0]), strict=True))
+def _show_program(found: Inspection, query: str) -> None:
+    values = ", ".join(f"{key}={value:.4g}" for key, value in found.params.items())
+    say(f"query     {query}: T={found.time:.4g}{', ' if values else ''}{values}")
+    for line in found.changes:
+        say(f"swapped   {line}")
+    if found.features:
+        say(f"features  {', '.join(f'{key} {value:.3g}' for key, value in found.features.items())}")
+    say(f"{found.method:9} {found.written}")
+    say(f"as run    {found.as_run}")
+    say(f"work      {found.work:.6g} channel-cell updates")
 
 
 @app.command()
@@ -159,7 +149,7 @@ def check(
     if seed < 0:
         raise InvalidInputError(f"--seed is {seed}: a whole number, at least 0, is needed")
     report = check_primitive(load_primitive(target), seed)
-    out.print(str(report), highlight=False, markup=False)
+    say(str(report))
     report_json(json_file, {"target": target, "passed": report.passed, "checks": [each._asdict() for each in report]})
     if not report.passed:
         raise typer.Exit(2)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from hycop.cli.common import (
@@ -26,36 +24,34 @@ from hycop.cli.common import (
     boundary_of,
     check_boundaries,
     check_file,
-    counted,
-    err,
-    out,
     pairs_of,
     refuse_options,
     report_json,
     shape_of,
     times_of,
-    training,
 )
+from hycop.cli.terminal import counted, say, tell
 from hycop.data import Dataset, checked_dataset_path, save
 from hycop.dictionary import Dictionary
 from hycop.errors import HyCOPError, InvalidInputError
 from hycop.execution import probe
 from hycop.executors import executor as find_executor
 from hycop.files import naming, replacing
-from hycop.grid import Array, Grid
+from hycop.inspection import answers, common_times
 from hycop.plots import Point, error_figure
-from hycop.problems import PROBLEMS, Problem, kin_of, problem
-from hycop.surrogate import HyCOP, UntrustedWarning
-from hycop.training import Gate, Progress, Report, configured
+from hycop.problems import PROBLEMS, Problem, find_problem, problems_with
+from hycop.surrogate import HyCOP
+from hycop.training import Progress, Report, configured
 from hycop.training.checkpoint import HISTORY
-from hycop.training.config import settings_from
-from hycop.version import __version__
+from hycop.training.config import settings_from, settings_table
 
 
 @app.command()
 def train(
-    name: Annotated[str, typer.Argument(metavar="PROBLEM", help="Problem, see 'hycop problems'.")],
-    folder: Annotated[Path, typer.Option("--out", help="Run folder: checkpoints, history and the model.")],
+    name: Annotated[str | None, typer.Argument(metavar="PROBLEM", help="Problem, see 'hycop problems'.")] = None,
+    folder: Annotated[
+        Path | None, typer.Option("--out", help="Run folder: checkpoints, history and the model.")
+    ] = None,
     data_file: Annotated[Path | None, typer.Option("--data", help="Dataset to learn from; else one is drawn.")] = None,
     held_out_file: Annotated[
         Path | None, typer.Option("--held-out", help="Dataset for the gate; else a third of --data is held back.")
@@ -80,6 +76,7 @@ def train(
         str | None,
         typer.Option(metavar="MODULE:NAME", help="Function that is told the progress after every step, for a logger."),
     ] = None,
+    list_settings: Annotated[bool, typer.Option("--settings", help="List all settings that --set changes.")] = False,
     json_file: JsonOption = None,
 ) -> None:
     """Learn a policy that writes programs, checkpointed after every step.
@@ -87,7 +84,12 @@ def train(
     Example: hycop train adr2d --out runs/adr --preset quick --set max_steps=11
     Example: hycop train adr2d --out runs/front --pareto
     """
-    chosen = problem(name)
+    if list_settings:
+        _show_settings()
+        return
+    if name is None or folder is None:
+        raise InvalidInputError("train needs a PROBLEM and --out FOLDER, as 'hycop train adr2d --out runs/adr'")
+    chosen = find_problem(name)
     base, overrides = _settings(preset, config_file, settings)
     config = configured(base, {**chosen.suited(base), **overrides})
     parts = HyCOP(chosen.named_dictionary(config.dictionary))
@@ -106,9 +108,9 @@ def train(
     how: dict[str, Any] = {**overrides, "preset": base, "seed": seed, "resume": resume, "force": force}
     how |= {"folder": folder, "executor": find_executor(executor, **options)}
     if resume and not any((place / HISTORY).exists() for place in (folder, *folder.glob("point*"))):
-        err.print(f"{folder}: holds no run to resume; one is started")
-    with training("data") as show, naming(" or ".join(map(str, files)) or None):
-        how["report"] = show if listener is None else _both(show, listener, str(callback))
+        tell(f"{folder}: holds no run to resume; one is started")
+    with naming(" or ".join(map(str, files)) or None):
+        how["report"] = None if listener is None else _told(listener, str(callback))
         source = chosen if data_file is None else read[data_file]
         held_out = None if held_out_file is None else read[held_out_file]
         models = parts.front(source, held_out, **how) if pareto else [parts.fit(source, held_out, **how)]
@@ -141,12 +143,9 @@ def _checked_data(path: Path, reading: Reading, chosen: Problem, parts: Dictiona
     return data
 
 
-def _verdict(gate: Gate) -> str:
-    kept = "kept" if gate.kept else f"not better: programs are those of {gate.classical}"
-    return (
-        f"held-out error {gate.learned_error:.3e}, best classical at equal work ({gate.classical}) "
-        f"{gate.classical_error:.3e}; {kept}"
-    )
+def _show_settings() -> None:
+    for setting in settings_table():
+        say(f"{setting.name:20} {setting.default:14} {setting.meaning}{f' ({setting.bounds})' if setting.bounds else ''}")
 
 
 def _listener(target: str) -> Report:
@@ -164,14 +163,13 @@ def _listener(target: str) -> Report:
     return found
 
 
-def _both(show: Report, listener: Report, name: str) -> Report:
-    """Progress for the live view, then for a function of the user's."""
+def _told(listener: Report, name: str) -> Report:
+    """Progress for a function of the user's, whose failure is the user's to mend."""
 
     def report(entry: Progress) -> None:
-        show(entry)
         try:
             listener(entry)
-        except Exception as error:  # whatever a function of the user's raises is the user's to mend
+        except Exception as error:
             raise HyCOPError(f"--callback '{name}' failed: {type(error).__name__}: {error}") from None
 
     return report
@@ -181,9 +179,11 @@ def _write_model(models: Sequence[HyCOP], folder: Path, json_file: Path | None) 
     """The one model of a run."""
     (model,) = models
     model.save(folder, overwrite=True)
-    gate = model.model.gate
-    out.print(f"{folder}: {model.model.theta.size} parameters; {_verdict(gate)}", highlight=False)
-    report_json(json_file, {"folder": str(folder), "gate": gate.to_json(), "metrics": dict(model.model.metrics)})
+    inner = model.model
+    say(f"{folder}: {inner.theta.size} parameters")
+    for line in inner.gate.explained():
+        say(line)
+    report_json(json_file, {"folder": str(folder), "gate": inner.gate.to_json(), "metrics": dict(inner.record.metrics)})
 
 
 def _write_front(models: Sequence[HyCOP], folder: Path, json_file: Path | None) -> None:
@@ -193,15 +193,15 @@ def _write_front(models: Sequence[HyCOP], folder: Path, json_file: Path | None) 
     for index, model in enumerate(models):
         gate = model.model.gate
         model.save(folder / f"point{index}", overwrite=True)
-        out.print(f"{folder}/point{index}: work {gate.learned_work:.4g}; {_verdict(gate)}", highlight=False)
+        say(f"{folder}/point{index}: work {gate.learned_work:.4g}; {'; '.join(gate.explained()[:2])}")
         entries.append({"folder": f"point{index}", **gate.to_json()})
         points += [
             Point("HyCOP", gate.learned_work, gate.learned_error),
             Point("best classical at equal work", gate.classical_work, gate.classical_error),
         ]
     with replacing(folder / "front.png") as temporary:
-        error_figure(points, None, f"{models[0].model.problem}: error on held-out queries").savefig(temporary, dpi=120)
-    err.print(f"wrote {folder / 'front.png'}")
+        error_figure(points, None, f"{models[0].model.equation.name}: error on held-out queries").savefig(temporary, dpi=120)
+    tell(f"wrote {folder / 'front.png'}")
     report_json(folder / "front.json", {"front": entries})
     report_json(json_file, {"front": entries})
 
@@ -235,65 +235,48 @@ def predict(
         raise InvalidInputError(f"{target}: is also the input, which would be lost; choose another file")
     check_file(target, overwrite)
     model = HyCOP.load(folder)
+    equation, box = model.model.equation, model.model.box
     asked = times_of(times)
     reading = Reading(samples, frames, None, tuple(param or ()), boundary)
-    of, kin = model.model.problem, kin_of(model.model.problem)
-    data = reading.load(source, of, later=asked is None, kin=kin).arranged(model.model.channels)
-    if asked is None:
-        asked = _common_times(data, source)
+    data = reading.load(source, equation.name, later=asked is None, also=problems_with(equation))
     grid = data.setting.grid.with_boundary(boundary_of(boundary) or data.setting.grid.boundary)
-    own = ",".join(model.model.boundary)
     with naming(source):
-        check_boundaries(PROBLEMS.get(model.model.problem), model.dictionary, grid, run=folder)
+        if asked is None:
+            asked = common_times(data)
+        check_boundaries(PROBLEMS.get(equation.name), model.dictionary, grid, run=folder)
     with naming(source, each=len(asked)):
-        answer, reasons = _answered(model, data, asked, grid)
-        answer = replace(answer, reference=f"HyCOP {folder}")
+        answer = replace(answers(model, data, asked, grid.boundary), reference=f"HyCOP {folder}")
     save(answer, target)
-    if boundary is None and grid.boundary != model.model.boundary:
-        err.print(f"{source}: answered with its boundary, not with the model's; --boundary {own} is that")
-    out.print(f"{target}: {counted(data.samples, 'sample')} at {counted(len(asked), 'time')}", highlight=False)
-    untrusted = [{"sample": int(s), "time": asked[int(t)]} for s, t in _say_untrusted(answer, reasons)]
-    report_json(json_file, {"file": str(target), "untrusted": untrusted, "reasons": reasons})
+    if boundary is None and grid.boundary != box.boundary:
+        own = ",".join(box.boundary)
+        tell(f"{source}: answered with its boundary, not with the model's; --boundary {own} is that")
+    say(f"{target}: {counted(data.samples, 'sample')} at {counted(len(asked), 'time')}")
+    rows = _rows(answer, asked)
+    _tell_untrusted(rows)
+    report_json(json_file, {"file": str(target), "rows": rows})
 
 
-def _common_times(data: Dataset, source: Path) -> list[float]:
-    """The later times of all samples, counted from their initial states, if they are the same."""
-    elapsed = data.times - data.times[:, :1]
-    if np.ptp(elapsed, axis=0).any():
-        raise InvalidInputError(f"{source}: its samples have times of their own; give --times")
-    later: list[float] = elapsed[0, 1:].tolist()
-    return later
+def _rows(answer: Dataset, times: Sequence[float]) -> list[dict[str, object]]:
+    """One row for each answer: its sample and time, and why it is not to be trusted, if so."""
+    assert answer.untrusted is not None and answer.reasons is not None
+    return [
+        {
+            "sample": sample,
+            "time": time,
+            "untrusted": bool(answer.untrusted[sample, index]),
+            "reasons": [reason for reason in str(answer.reasons[sample, index]).split(", ") if reason],
+        }
+        for sample in range(answer.samples)
+        for index, time in enumerate(times, start=1)
+    ]
 
 
-def _answered(model: HyCOP, data: Dataset, times: Sequence[float], grid: Grid) -> tuple[Dataset, list[str]]:
-    """A model's answers to the initial states of the data at given times, with a mark at those not to be trusted; and
-    why they are not."""
-    asked = (data.states[:, 0], data.setting.params, times, grid.lengths, grid.boundary)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UntrustedWarning)
-        states = model.predict(*asked)
-    flags, reasons = model.doubts(model.query(*asked))
-    answer = Dataset(
-        problem=data.problem,
-        split=data.split,
-        states=np.concatenate([data.states[:, :1], states], axis=1),
-        times=data.times[:, :1] + np.array([0.0, *times]),
-        setting=data.setting.with_grid(grid),
-        version=__version__,
-        untrusted=np.pad(flags.reshape(data.samples, -1), ((0, 0), (1, 0))),
-    )
-    return answer, reasons
-
-
-def _say_untrusted(answer: Dataset, reasons: Sequence[str]) -> Array:
-    """The sample and the index of the later time of each answer that is not to be trusted."""
-    assert answer.untrusted is not None
-    flags = answer.untrusted[:, 1:]
-    found = np.argwhere(flags)
-    if found.size:
-        outside = sorted({int(sample) for sample, _ in found})
-        err.print(
-            f"not to be trusted: {len(found)} of {flags.size} answers lie outside the trained range of "
-            f"{', '.join(reasons)} (samples {', '.join(map(str, outside[:10]))}{' …' if len(outside) > 10 else ''})"
+def _tell_untrusted(rows: Sequence[dict[str, Any]]) -> None:
+    flagged = [row for row in rows if row["untrusted"]]
+    if flagged:
+        reasons = dict.fromkeys(reason for row in flagged for reason in row["reasons"])
+        samples = list(dict.fromkeys(str(row["sample"]) for row in flagged))
+        tell(
+            f"not to be trusted: {len(flagged)} of {len(rows)} answers lie outside the trained range of "
+            f"{', '.join(reasons)} (samples {', '.join(samples[:10])}{' …' if len(samples) > 10 else ''})"
         )
-    return found

@@ -9,46 +9,84 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Literal
 
 import numpy as np
 
 from hycop.errors import InvalidInputError, UnknownNameError
 from hycop.features import flows, raw, scalar
-from hycop.features.flows import clock
+from hycop.features.observed import Observed
+from hycop.features.times import SPEEDS, TIMES, dimensionless_times, guessed_equation, log_time
 from hycop.grid import AXES, Array
 from hycop.query import Query
 
-__all__ = ["FEATURES", "FeatureMap", "FeatureRange", "available", "clock", "describe"]
+__all__ = [
+    "FEATURES",
+    "SPEEDS",
+    "Feature",
+    "FeatureMap",
+    "FeatureRange",
+    "Observed",
+    "available",
+    "dimensionless_times",
+    "features_of_kind",
+    "guessed_equation",
+]
 
-Feature = Callable[[Query], Array]
+
+@dataclass(frozen=True)
+class Feature:
+    """A number of a query, (batch,). Its ``kind`` says what it is good for: ``general`` ones are dimensionless and
+    independent of the grid, ``time`` ones are the dimensionless times of a declared equation, ``grid`` ones feed gains,
+    ``unit`` ones belong to an equation without coefficients, ``raw`` ones have units (ablation)."""
+
+    compute: Callable[[Observed], Array]
+    kind: Literal["general", "time", "grid", "unit", "raw"] = "general"
+
+    def __call__(self, query: Query | Observed) -> Array:
+        return self.compute(query if isinstance(query, Observed) else Observed(query))
+
+
+def _along_axes(name: str, compute: Callable[[int, Observed], Array], axes: int = len(AXES)) -> dict[str, Feature]:
+    return {f"{name}_{AXES[axis]}": Feature(partial(compute, axis)) for axis in range(axes)}
+
 
 FEATURES: Mapping[str, Feature] = {
-    **{f"peclet_{letter}": partial(scalar.peclet, axis) for axis, letter in enumerate(AXES)},
-    **{f"courant_{letter}": partial(scalar.courant, axis) for axis, letter in enumerate(AXES)},
-    **{f"fourier_{letter}": partial(scalar.fourier, axis) for axis, letter in enumerate(AXES)},
-    **{f"gradient_{letter}": partial(scalar.gradient, axis) for axis, letter in enumerate(AXES)},
-    "damkohler": scalar.damkohler,
-    "growth": scalar.growth,
-    "level": scalar.level,
-    "variation": scalar.variation,
-    "cell_peclet": scalar.cell_peclet,
-    **{f"froude_{letter}": partial(flows.froude, axis) for axis, letter in enumerate(AXES[:2])},
-    "wave_crossings": flows.wave_crossings,
-    "reynolds": flows.reynolds,
-    "steepening": flows.steepening,
-    "viscous": flows.viscous,
-    "mach": flows.mach,
-    "sound_crossings": flows.sound_crossings,
-    "sound_time": flows.sound_time,
-    "pressure_variation": flows.pressure_variation,
-    "unit_length": flows.unit_length,
-    "unit_time": flows.unit_time,
-    "unit_amplitude": flows.unit_amplitude,
-    **{f"raw_{name}": partial(raw.raw_parameter, name) for name in ("cx", "cy", "Dx", "Dy", "r", "g", "nu")},
-    "raw_time": raw.raw_time,
-    **{f"raw_block_{index}": partial(raw.raw_block, index) for index in range(8)},
+    **_along_axes("peclet", scalar.peclet),
+    **_along_axes("courant", scalar.courant),
+    **_along_axes("fourier", scalar.fourier),
+    **_along_axes("gradient", scalar.gradient),
+    "damkohler": Feature(scalar.damkohler),
+    "growth": Feature(scalar.growth),
+    "level": Feature(scalar.level),
+    "variation": Feature(scalar.variation),
+    "cell_peclet": Feature(scalar.cell_peclet, "grid"),
+    **_along_axes("froude", flows.froude, 2),
+    "wave_crossings": Feature(flows.wave_crossings),
+    "reynolds": Feature(flows.reynolds),
+    "steepening": Feature(flows.steepening),
+    "viscous": Feature(flows.viscous),
+    "mach": Feature(flows.mach),
+    "sound_crossings": Feature(flows.sound_crossings),
+    "sound_time": Feature(flows.sound_time),
+    "pressure_variation": Feature(flows.pressure_variation),
+    "unit_length": Feature(flows.unit_length, "unit"),
+    "unit_time": Feature(flows.unit_time, "unit"),
+    "unit_amplitude": Feature(flows.unit_amplitude, "unit"),
+    **{name: Feature(partial(log_time, index), "time") for index, name in enumerate(TIMES)},
+    **{
+        f"raw_{name}": Feature(partial(raw.raw_parameter, name), "raw")
+        for name in ("cx", "cy", "Dx", "Dy", "r", "g", "nu")
+    },
+    "raw_time": Feature(raw.raw_time, "raw"),
+    **{f"raw_block_{index}": Feature(partial(raw.raw_block, index), "raw") for index in range(8)},
 }
 """Every feature by its name, which is what a model stores."""
+
+
+def features_of_kind(*kinds: str) -> tuple[str, ...]:
+    """The names of all features of some kinds."""
+    return tuple(name for name, feature in FEATURES.items() if feature.kind in kinds)
 
 
 @dataclass(frozen=True)
@@ -67,15 +105,18 @@ class FeatureMap:
             if name not in FEATURES:
                 raise UnknownNameError("feature", name, FEATURES)
 
-    def __call__(self, query: Query) -> Array:
+    def __call__(self, query: Query | Observed) -> Array:
         """Values (batch, feature)."""
-        if not self.names:
-            return np.zeros((query.batch, 0))
-        return np.stack([FEATURES[name](query) for name in self.names], axis=1)
+        seen = query if isinstance(query, Observed) else Observed(query)
+        out = np.empty((seen.batch, len(self.names)))
+        for column, name in enumerate(self.names):
+            out[:, column] = FEATURES[name].compute(seen)
+        return out
 
 
 LEAST_WIDTH = 0.1
-"""Of a range that something can lie far beyond: most features are decimal logarithms, and this is a quarter more."""
+"""A range must be wider than this for a value to lie far beyond it. Most features are decimal logarithms, so this is a
+factor of 1.25."""
 
 
 @dataclass(frozen=True)
@@ -113,17 +154,13 @@ class FeatureRange:
         return np.isnan(values) | (~near & (width > LEAST_WIDTH))
 
 
-def describe(names: Sequence[str], values: Array) -> str:
-    """One line for one query: 'peclet_x 1.20, growth −0.9'."""
-    return ", ".join(f"{name} {float(value):.3g}" for name, value in zip(names, values, strict=True))
-
-
-def available(names: Sequence[str], query: Query) -> tuple[str, ...]:
-    """The features among ``names`` whose coefficients the query has."""
+def available(names: Sequence[str], query: Query | Observed) -> tuple[str, ...]:
+    """The features among ``names`` whose coefficients and channels the query has."""
+    seen = query if isinstance(query, Observed) else Observed(query)
 
     def works(name: str) -> bool:
         try:
-            FEATURES[name](query)
+            FEATURES[name].compute(seen)
         except InvalidInputError:
             return False
         return True

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+from hycop.features.observed import Observed
 from hycop.grid import Array
-from hycop.query import Query
 
 
-def raw_parameter(name: str, query: Query) -> Array:
+def raw_parameter(name: str, seen: Observed) -> Array:
     """A physical coefficient as it stands, with its units (ablation)."""
-    return query.setting.param(name)
+    return seen.param(name)
 
 
-def raw_time(query: Query) -> Array:
+def raw_time(seen: Observed) -> Array:
     """The query time as it stands (ablation)."""
-    return query.time
+    return seen.time
 
 
-def raw_block(index: int, query: Query) -> Array:
+def raw_block(index: int, seen: Observed) -> Array:
     """Mean of the state over one of eight slabs along the first axis (ablation)."""
-    cells = query.u0.shape[2]
+    u0 = seen.query.u0
+    cells = u0.shape[2]
     first = index * cells // 8
-    slab = query.u0[:, 0, first : max(first + 1, (index + 1) * cells // 8)]
-    out: Array = slab.reshape(query.batch, -1).mean(axis=1)
+    slab = u0[:, 0, first : max(first + 1, (index + 1) * cells // 8)]
+    out: Array = slab.reshape(seen.batch, -1).mean(axis=1)
     return out

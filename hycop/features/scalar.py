@@ -4,61 +4,58 @@ from __future__ import annotations
 
 import numpy as np
 
-from hycop.features.statistics import TINY, length, log, low_energies, mean, mean_and_variance
+from hycop.features.observed import TINY, Observed, log
 from hycop.grid import AXES, Array
-from hycop.query import Query
 
 
-def peclet(axis: int, query: Query) -> Array:
+def peclet(axis: int, seen: Observed) -> Array:
     """log₁₀ |c| L / D along an axis: advection against diffusion."""
-    box, letter = length(axis, query), AXES[axis]
-    return log(query.setting.param("c" + letter) * box) - log(query.setting.param("D" + letter))
+    box, letter = seen.length(axis), AXES[axis]
+    return log(seen.param("c" + letter) * box) - log(seen.param("D" + letter))
 
 
-def cell_peclet(query: Query) -> Array:
+def cell_peclet(seen: Observed) -> Array:
     """|c| Δx / D, mean over the axes: how much an upwind flux adds to diffusion. It depends on the grid, so it feeds
     gains only."""
-    c, diffusivity = query.setting.per_axis("c"), query.setting.per_axis("D")
-    ratio: Array = (np.abs(c) * query.grid.spacing / np.maximum(diffusivity, TINY)).mean(axis=1)
+    setting = seen.query.setting
+    c, diffusivity = setting.per_axis("c"), setting.per_axis("D")
+    ratio: Array = (np.abs(c) * seen.grid.spacing / np.maximum(diffusivity, TINY)).mean(axis=1)
     return ratio
 
 
-def damkohler(query: Query) -> Array:
+def damkohler(seen: Observed) -> Array:
     """log₁₀ r / Σ_i |c_i|/L_i: reaction against the crossing of the box."""
-    crossings = (np.abs(query.setting.per_axis("c")) / query.grid.lengths).sum(axis=1)
-    return log(query.setting.param("r")) - log(crossings)
+    crossings = (np.abs(seen.query.setting.per_axis("c")) / seen.grid.lengths).sum(axis=1)
+    return log(seen.param("r")) - log(crossings)
 
 
-def courant(axis: int, query: Query) -> Array:
+def courant(axis: int, seen: Observed) -> Array:
     """|c| T / L: boxes crossed in the query time."""
-    return np.abs(query.setting.param("c" + AXES[axis])) * query.time / length(axis, query)
+    return np.abs(seen.param("c" + AXES[axis])) * seen.time / seen.length(axis)
 
 
-def fourier(axis: int, query: Query) -> Array:
+def fourier(axis: int, seen: Observed) -> Array:
     """log₁₀ D T / L²: how far diffusion reaches in the query time."""
-    return log(query.setting.param("D" + AXES[axis]) * query.time / length(axis, query) ** 2)
+    return log(seen.param("D" + AXES[axis]) * seen.time / seen.length(axis) ** 2)
 
 
-def growth(query: Query) -> Array:
+def growth(seen: Observed) -> Array:
     """log₁₀ r T: e-foldings of the reaction in the query time."""
-    return log(query.setting.param("r") * query.time)
+    return log(seen.param("r") * seen.time)
 
 
-def level(query: Query) -> Array:
+def level(seen: Observed) -> Array:
     """Mean of the state, for states that are measured against a capacity of one."""
-    return mean(query, 0)
+    return seen.mean(0)
 
 
-def variation(query: Query) -> Array:
+def variation(seen: Observed) -> Array:
     """log₁₀ (1 + coefficient of variation of the state)."""
-    average, variance = mean_and_variance(low_energies(query)[0])
+    average, variance = seen.mean_and_variance()
     return np.log10(1.0 + np.sqrt(variance) / np.maximum(average, TINY))
 
 
-def gradient(axis: int, query: Query) -> Array:
+def gradient(axis: int, seen: Observed) -> Array:
     """log₁₀ (1 + (L/2π)² ⟨u_i²⟩ / var u): the mean squared wave number of the state along an axis."""
-    length(axis, query)
-    energies, squares = low_energies(query)
-    _, variance = mean_and_variance(energies)
-    total = (energies * squares[axis]).reshape(query.batch, -1).sum(axis=1)
-    return np.log10(1.0 + total / np.maximum(variance, TINY))
+    _, variance = seen.mean_and_variance()
+    return np.log10(1.0 + seen.squared_slope(axis) / np.maximum(variance, TINY))

@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from math import ceil, prod
 
 from hycop.dictionary import Dictionary
+from hycop.equation import Coefficient, Equation, Kind, per_axis
 from hycop.grid import AXES
 from hycop.primitive import Primitive
 from hycop.primitives import (
@@ -48,6 +49,7 @@ from hycop.problems.initial_conditions import (
 from hycop.query import Channel
 from hycop.references import FiniteVolumeReference, FourierReference, Reference
 
+KINDS: Mapping[str, Kind] = {"advection": "velocity", "diffusion": "diffusivity"}
 LETTERS = {"advection": "c", "diffusion": "D", "reaction": "r"}
 TERMS = {"advection": "c·∇u", "diffusion": "Σ D_i ∂_ii u", "reaction": "r u (1 − u)"}
 
@@ -147,25 +149,39 @@ def _features(axes: int, processes: tuple[str, ...]) -> tuple[str, ...]:
     return (*names, "variation", *(f"gradient_{letter}" for letter in letters))
 
 
+def _equation(name: str, axes: int, processes: tuple[str, ...]) -> Equation:
+    coefficients: dict[str, Coefficient] = {}
+    for process in processes:
+        if process == "reaction":
+            coefficients["r"] = Coefficient("rate")
+        else:
+            least = 0.0 if process == "diffusion" else None
+            coefficients |= per_axis(LETTERS[process], KINDS[process], axes, least)
+    left = ["u_t"] + [TERMS[process] for process in processes if process == "advection"]
+    right = [TERMS[process] for process in processes if process != "advection"]
+    return Equation(
+        name,
+        processes,
+        (Channel("u"),),
+        coefficients,
+        features=_features(axes, processes),
+        gain_features=("cell_peclet",) if {"advection", "diffusion"} <= set(processes) else (),
+        formula=f"{' + '.join(left)} = {' + '.join(right) or '0'}",
+    )
+
+
 def _problem(name: str, axes: int, processes: tuple[str, ...], train: tuple[float, float], horizon: float) -> Problem:
+    equation = _equation(name, axes, processes)
     parameters, initial = (PARAMETERS_1D, INITIAL_1D) if axes == 1 else (PARAMETERS_2D, INITIAL_2D)
 
     def split(kind: str, time: tuple[float, float]) -> Split:
-        ranges: dict[str, Intervals] = {}
-        for process in processes:
-            letter = LETTERS[process]
-            names = [letter] if process == "reaction" else [letter + axis for axis in AXES[:axes]]
-            ranges |= dict.fromkeys(names, parameters[kind][letter])
+        ranges = {name: parameters[kind][name[0]] for name in equation.coefficients}
         return Split(ranges, {family: scalar(profile) for family, profile in initial[kind].items()}, time)
 
-    left = ["u_t"] + [TERMS[process] for process in processes if process == "advection"]
-    right = [TERMS[process] for process in processes if process != "advection"]
     return Problem(
         name=name,
-        equation=f"{' + '.join(left)} = {' + '.join(right) or '0'}",
+        equation=equation,
         behaviour=f"scalar u in [0, 1]; splits id and ood at T={horizon:g}, train at T in [{train[0]:g}, {train[1]:g}]",
-        processes=processes,
-        channels=(Channel("u"),),
         shape=(64,) if axes == 1 else (32, 32),
         lengths=(10.0,) if axes == 1 else (1.0, 1.0),
         boundary=("periodic",) * axes,
@@ -178,8 +194,6 @@ def _problem(name: str, axes: int, processes: tuple[str, ...], train: tuple[floa
         dictionaries={
             kind: Dictionary({process: solvers[process] for process in processes}) for kind, solvers in SOLVERS.items()
         },
-        features=_features(axes, processes),
-        gain_features=("cell_peclet",) if {"advection", "diffusion"} <= set(processes) else (),
         reference=_reference,
     )
 

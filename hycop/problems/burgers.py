@@ -21,6 +21,7 @@ from math import ceil
 import numpy as np
 
 from hycop.dictionary import Dictionary
+from hycop.equation import Coefficient, Equation
 from hycop.grid import Array
 from hycop.primitives import BurgersAdvection, FiniteVolumeViscosity, SpectralViscosity
 from hycop.problems.definition import Problem, Split
@@ -94,13 +95,21 @@ def _dictionaries() -> Mapping[str, Dictionary]:
     }
 
 
+EQUATION = Equation(
+    "burgers1d",
+    ("advection", "viscosity"),
+    (Channel("u"),),
+    {"nu": Coefficient("diffusivity", at_least=0.0)},
+    features=("reynolds", "steepening", "viscous", "gradient_x"),
+    speeds=("first_channel",),
+    formula="u_t + u u_x = ν u_xx",
+)
+
 PROBLEMS = (
     Problem(
         name="burgers1d",
-        equation="u_t + u u_x = ν u_xx",
+        equation=EQUATION,
         behaviour=f"velocity u, fronts; splits id and ood at T={HORIZON:g}, train at T in [{TRAIN[0]:g}, {TRAIN[1]:g}]",
-        processes=("advection", "viscosity"),
-        channels=(Channel("u"),),
         shape=(64,),
         lengths=(2.0,),
         boundary=("periodic",),
@@ -111,8 +120,6 @@ PROBLEMS = (
             "trajectory": _split("id", (HORIZON / 10, 2 * HORIZON)),
         },
         dictionaries=_dictionaries(),
-        features=("reynolds", "steepening", "viscous", "gradient_x"),
-        gain_features=(),
         reference=_reference,
         settings={"refinement": 2, "max_steps": 17},
         presets={

@@ -27,7 +27,7 @@ from hycop.grid import Array
 from hycop.problems.definition import InitialCondition, Problem, Split
 from hycop.problems.draw import Draw
 from hycop.problems.initial_conditions import box_of
-from hycop.problems.shallow_water import CHANNELS, dictionaries, features
+from hycop.problems.shallow_water import dictionaries, equation
 from hycop.query import Setting
 from hycop.references import Reference, ShallowWaterReference
 
@@ -105,10 +105,8 @@ def _split(initial: Mapping[str, InitialCondition], time: Range = (HORIZON, HORI
 PROBLEMS = (
     Problem(
         name="dambreak2d",
-        equation="h_t + ∇·m = 0, m_t + ∇·(m⊗m/h) + ∇(g h²/2) = 0",
+        equation=equation("dambreak2d", 2),
         behaviour=f"dams in a walled basin; splits straight, circular, id and ood at T={HORIZON:g} s, train to 15 s",
-        processes=("gravity", "momentum"),
-        channels=CHANNELS,
         shape=(320, 320),
         lengths=(LENGTH, LENGTH),
         boundary=("wall", "wall"),
@@ -120,10 +118,8 @@ PROBLEMS = (
             "trajectory": _split(FAMILIES["id"], (1.0, 15.0)),
         },
         dictionaries=dictionaries(),
-        features=features(2),
-        gain_features=(),
         reference=_reference,
-        settings={"shape": (40, 40), "max_steps": 17, "repeats": 2, "target": "limit"},
+        settings={"shape": (40, 40), "max_steps": 17, "substeps": 2, "target": "limit"},
         presets={"quick": {"samples": 16, "tries": 1, "patterns": 1, "rounds": 1, "iterations": 4}},
         estimated=0,
     ),

@@ -9,8 +9,9 @@ import numpy as np
 
 from hycop.data import Dataset
 from hycop.dictionary import Dictionary
+from hycop.equation import Equation
 from hycop.errors import InvalidInputError, UnknownNameError
-from hycop.grid import AXES, Array, Grid
+from hycop.grid import Array, Grid
 from hycop.primitive import bears_vacuum, boundaries_of
 from hycop.problems.draw import Draw, Intervals
 from hycop.query import Channel, Query, Setting
@@ -21,8 +22,9 @@ InitialCondition = Callable[[Draw, Setting], Array]
 """A family of initial states: point values (batch, channel, *grid) of the state at the cell centres of the setting's
 grid, whichever that is."""
 
-Border = Callable[[Array, Setting], tuple[Array, Setting]]
-"""(states, setting) → the same in other channels, such as velocity and pressure for momentum and energy."""
+ReportedVariables = Callable[[Array, Setting], tuple[Array, Setting]]
+"""(states, setting) → the same in the variables in which errors are reported, such as velocity and pressure for momentum
+and energy."""
 
 Progress = Callable[[int], None]
 """Told how many more samples are done."""
@@ -32,15 +34,6 @@ ESTIMATED = 32
 
 ESTIMATED_WITH_ENDS = 4
 """The same where an axis has ends: that truth costs some twenty times as much."""
-
-POSITIVE = ("h", "density", "pressure")
-"""Channels, of a state or of its border, that are above zero wherever they occur."""
-
-ABOVE = {"g": 0.0, "gamma": 1.0}
-"""Coefficients that are above a number wherever they occur."""
-
-NOT_NEGATIVE = ("nu", "eta", "zeta", *(f"D{axis}" for axis in AXES))
-"""Coefficients of diffusion and viscosity: below zero the equation is ill-posed."""
 
 BLOCK_BYTES = 32 * 2**20
 """How much of the fine initial state is made at a time."""
@@ -61,32 +54,39 @@ class Split:
 
 @dataclass(frozen=True)
 class Problem:
-    """A family of queries for one equation.
+    """A family of queries for one equation, with its truth and its dictionaries.
 
-    ``features`` name what a policy sees of a query, ``gain_features`` what feeds its gains.
     ``reference(processes, boundary, shape)`` gives the trusted solver of the equation or a part of it. ``settings`` are
-    those of training that suit the problem, whatever the preset, ``presets`` those of a preset by name. ``border``
-    gives a state in the channels in which its errors are reported, if those are not the state's own. ``estimated``
-    samples are solved twice for the error of the truth; with 0 it is not estimated.
+    those of training that suit the problem, whatever the preset, ``presets`` those of a preset by name.
+    ``reported_variables`` gives a state in the variables in which its errors are reported, if those are not the state's
+    own. ``estimated`` samples are solved twice for the error of the truth; with 0 it is not estimated.
     """
 
     name: str
-    equation: str
+    equation: Equation
     behaviour: str
-    processes: tuple[str, ...]
-    channels: tuple[Channel, ...]
     shape: tuple[int, ...]
     lengths: tuple[float, ...]
     boundary: tuple[str, ...]
     splits: Mapping[str, Split]
     dictionaries: Mapping[str, Dictionary]
-    features: tuple[str, ...]
-    gain_features: tuple[str, ...]
     reference: Callable[[frozenset[str], tuple[str, ...], tuple[int, ...]], Reference]
     settings: Mapping[str, object] = field(default_factory=dict)
     presets: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
-    border: Border | None = None
+    reported_variables: ReportedVariables | None = None
     estimated: int = ESTIMATED
+
+    @property
+    def processes(self) -> tuple[str, ...]:
+        return self.equation.processes
+
+    @property
+    def channels(self) -> tuple[Channel, ...]:
+        return self.equation.channels
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return tuple(self.equation.coefficients)
 
     def suited(self, preset: str) -> Mapping[str, object]:
         """Settings over those of a preset."""
@@ -113,7 +113,8 @@ class Problem:
 
     def name_of(self, dictionary: Dictionary) -> str:
         """What the problem calls a dictionary; the kinds of its primitives if it is none of the problem's."""
-        same = [name for name, known in self.dictionaries.items() if repr(known) == repr(dictionary)]
+        mine = dictionary.fingerprint()
+        same = [name for name, known in self.dictionaries.items() if known.fingerprint() == mine]
         return same[0] if same else ", ".join(type(primitive).__name__ for primitive in dictionary.values())
 
     def able(self, grid: Grid) -> list[str]:
@@ -130,13 +131,9 @@ class Problem:
         """Whether a dictionary can go where there is nothing, as on a dry bed."""
         return any(all(map(bears_vacuum, parts.values())) for parts in self.dictionaries.values())
 
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        return tuple(next(iter(self.splits.values())).params)
-
     def checked(self, data: Dataset) -> Dataset:
-        """Somebody's data, if they have the coefficients and channels of this problem, and coefficients, depths,
-        densities and pressures for which it is well-posed; channels in its order.
+        """Somebody's data, if they have the coefficients and channels of this problem, and values for which it is
+        well-posed; channels in its order.
 
         Nothing may be negative. Where a dictionary bears a vacuum there may be one; others refuse it when they run.
         """
@@ -148,21 +145,14 @@ class Problem:
             raise InvalidInputError(
                 f"the data have {len(data.setting.channels)} channels, but problem {self.name} has {wanted}"
             )
-        known, given = set(self.parameters), set(data.setting.params)
-        for name in sorted(given - known):
-            raise UnknownNameError("parameter", name, known, f"(of problem {self.name})")
-        for name in sorted(known - given):
-            raise InvalidInputError(
-                f"parameter '{name}' of problem {self.name} is missing from the data (for PDEBench: --param {name}=…)"
-            )
-        for name, values in data.setting.params.items():
-            _check_coefficient(name, values)
+        self.equation.check_setting(data.setting)
         arranged = data.arranged(self.channels)
         for frame in range(arranged.times.shape[1]):
             states = arranged.states[:, frame]
-            _check_positive(states, arranged.setting, frame, self.bears_vacuum)
-            if self.border is not None:
-                _check_positive(*self.border(states, arranged.setting), frame, self.bears_vacuum)
+            self.equation.check_states(states, arranged.setting, frame, self.bears_vacuum)
+            if self.reported_variables is not None:
+                reported = self.reported_variables(states, arranged.setting)
+                self.equation.check_states(*reported, frame, self.bears_vacuum)
         return arranged
 
     def split(self, name: str) -> Split:
@@ -314,34 +304,3 @@ def _checked_times(times: Sequence[float]) -> Array:
     if not (out.size and np.isfinite(out).all() and (out >= 0).all() and (np.diff(out) > 0).all()):
         raise InvalidInputError(f"times {list(times)}: increasing, finite, non-negative numbers are needed")
     return out
-
-
-def _check_coefficient(name: str, values: Array) -> None:
-    least = ABOVE.get(name, 0.0)
-    bad = np.flatnonzero(values <= least if name in ABOVE else (values < 0.0) & (name in NOT_NEGATIVE))
-    if bad.size:
-        need = f"be above {least:g}" if name in ABOVE else "not be negative"
-        raise InvalidInputError(f"parameter '{name}' is {values[bad[0]]:g} for sample {bad[0]}: it must {need}")
-
-
-def _check_positive(states: Array, setting: Setting, frame: int, vacuum: bool) -> None:
-    for position, channel in enumerate(setting.channels):
-        if channel.name in POSITIVE:
-            lowest = states[:, position].reshape(setting.batch, -1).min(axis=1)
-            bad = np.flatnonzero(~(lowest >= 0 if vacuum else lowest > 0))
-            if bad.size:
-                raise InvalidInputError(
-                    f"{channel.name} of sample {bad[0]}, time index {frame}, is {lowest[bad[0]]:g} somewhere: "
-                    f"it must {'not be negative' if vacuum else 'be above zero'}"
-                )
-            empty = (states[:, position] == 0)[:, None]
-            moving = (empty & (states[:, _momenta(setting)] != 0)).reshape(setting.batch, -1).any(axis=1)
-            if moving.any():
-                raise InvalidInputError(
-                    f"{channel.name} of sample {np.flatnonzero(moving)[0]}, time index {frame}, is 0 where there is "
-                    "momentum: nothing cannot move"
-                )
-
-
-def _momenta(setting: Setting) -> list[int]:
-    return [position for position, channel in enumerate(setting.channels) if channel.normal is not None]

@@ -21,6 +21,7 @@ from math import ceil, pi
 import numpy as np
 
 from hycop.dictionary import Dictionary
+from hycop.equation import Equation
 from hycop.grid import Array
 from hycop.primitives import KuramotoSivashinskyLinear, KuramotoSivashinskyNonlinear
 from hycop.problems.definition import Problem, Split
@@ -77,13 +78,20 @@ def _dictionaries() -> Mapping[str, Dictionary]:
     }
 
 
+EQUATION = Equation(
+    "ks1d",
+    ("linear", "nonlinear"),
+    (Channel("u"),),
+    features=("unit_time", "unit_length", "unit_amplitude", "gradient_x"),
+    unit_rate=1.0,
+    formula="u_t + u u_x + u_xx + u_xxxx = 0",
+)
+
 PROBLEMS = (
     Problem(
         name="ks1d",
-        equation="u_t + u u_x + u_xx + u_xxxx = 0",
+        equation=EQUATION,
         behaviour="chaos on [0, 2πW]; train and id: W in [24, 40], T in [5, 8]; ood: W in [40, 50], T in [8, 20]",
-        processes=("linear", "nonlinear"),
-        channels=(Channel("u"),),
         shape=(128,),
         lengths=(64 * pi,),
         boundary=("periodic",),
@@ -97,8 +105,6 @@ PROBLEMS = (
             "trajectory": _split("id", LONG),
         },
         dictionaries=_dictionaries(),
-        features=("unit_time", "unit_length", "unit_amplitude", "gradient_x"),
-        gain_features=(),
         reference=_reference,
         # 128 cells do not resolve wide domains; composition is learned on them as well as on 256, and faster, but not
         # from the truth of a finer grid

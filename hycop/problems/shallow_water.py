@@ -22,6 +22,7 @@ from math import ceil, prod
 import numpy as np
 
 from hycop.dictionary import Dictionary
+from hycop.equation import Coefficient, Equation
 from hycop.grid import AXES, Array
 from hycop.primitives import GravityWave, MomentumAdvection, ShallowWater
 from hycop.problems.definition import InitialCondition, Problem, Split
@@ -38,7 +39,7 @@ SNAPSHOTS = (0.05, 1.0)
 GRAVITY: Mapping[str, Intervals] = {"id": [(9.0, 11.0)], "ood": [(7.0, 9.0), (11.0, 13.0)]}
 FINEST = {1: 1024, 2: 128}
 # waves bound the steps inside a primitive, so twice the steps of a program cost a quarter more work, not twice
-SETTINGS: Mapping[str, object] = {"refinement": 2, "max_steps": 17, "repeats": 2}
+SETTINGS: Mapping[str, object] = {"refinement": 2, "max_steps": 17, "substeps": 2}
 # a program in the plane costs tens of milliseconds, so its composition is learned where that is cheap
 PLANE: Mapping[str, object] = {**SETTINGS, "learning_refinement": 1, "target": "limit"}
 FEW: Mapping[str, object] = {"tries": 1, "patterns": 1, "rounds": 2}
@@ -217,10 +218,19 @@ def dictionaries() -> Mapping[str, Dictionary]:
     }
 
 
-def features(axes: int) -> tuple[str, ...]:
-    """What a policy sees of shallow water."""
+def equation(name: str, axes: int) -> Equation:
+    """The shallow-water equations, and what a policy sees of them."""
     froude, gradients = ([f"{name}_{letter}" for letter in AXES[:axes]] for name in ("froude", "gradient"))
-    return (*froude, "wave_crossings", "variation", *gradients)
+    return Equation(
+        name,
+        ("gravity", "momentum"),
+        CHANNELS[: 1 + axes],
+        {"g": Coefficient(above=0.0)},
+        features=(*froude, "wave_crossings", "variation", *gradients),
+        speeds=("shallow_water",),
+        positive=("h",),
+        formula="h_t + ∇·m = 0, m_t + ∇·(m⊗m/h) + ∇(g h²/2) = 0",
+    )
 
 
 def _problem(name: str, axes: int, cells: int) -> Problem:
@@ -231,10 +241,8 @@ def _problem(name: str, axes: int, cells: int) -> Problem:
 
     return Problem(
         name=name,
-        equation="h_t + ∇·m = 0, m_t + ∇·(m⊗m/h) + ∇(g h²/2) = 0",
+        equation=equation(name, axes),
         behaviour=f"depth h, momentum m; id and ood at T={HORIZON:g}, train at T in [{TRAIN[0]:g}, {TRAIN[1]:g}]",
-        processes=("gravity", "momentum"),
-        channels=CHANNELS[: 1 + axes],
         shape=(cells,) * axes,
         lengths=(LENGTH,) * axes,
         boundary=("periodic",) * axes,
@@ -245,8 +253,6 @@ def _problem(name: str, axes: int, cells: int) -> Problem:
             "trajectory": split("id", SNAPSHOTS),
         },
         dictionaries=dictionaries(),
-        features=features(axes),
-        gain_features=(),
         reference=_reference,
         settings=PLANE if axes == 2 else SETTINGS,
         presets=PRESETS[axes],

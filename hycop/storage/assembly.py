@@ -9,25 +9,26 @@ from typing import Any
 import numpy as np
 
 from hycop.dictionary import Dictionary
+from hycop.equation import Coefficient, Equation
 from hycop.errors import InvalidInputError
-from hycop.features import FeatureMap, FeatureRange, clock
-from hycop.grid import AXES, Grid, checked_boundary
-from hycop.model import Model
+from hycop.features import FeatureMap, FeatureRange
+from hycop.features.times import TIMES, find_speed
+from hycop.grid import AXES, checked_boundary
+from hycop.model import Box, Model, Record
 from hycop.policy import Allotment, Pattern, Policy, PositionPolicy, SlotPolicy
-from hycop.query import Channel, Query, Setting
-from hycop.splitting import splitting
+from hycop.query import Channel
+from hycop.schemes import splitting
+from hycop.scope import Scope, View
 from hycop.storage.document import Document, FeaturesPart, PositionPart, at_field, refusal
-from hycop.training import Gate, View
+from hycop.training import Gate
 
 
 def assembled(path: Path, document: Document, dictionary: Dictionary) -> Model:
     """The parts put together; each is checked against the others."""
-    axes = len(document.lengths)
-    with at_field(path, "boundary"):
-        boundary = checked_boundary(document.boundary, axes)
-    if any(part.normal is not None and not 0 <= part.normal < axes for part in document.channels):
-        raise refusal(path, f"field 'channels': a normal is not one of the {axes} axes")
-    channels = tuple(Channel(part.name, part.normal) for part in document.channels)
+    axes = len(document.box.lengths)
+    equation = _equation(path, document)
+    with at_field(path, "box.boundary"):
+        boundary = checked_boundary(document.box.boundary, axes)
     view = _view(path, document)
     policy = _policy(path, document, dictionary, view)
     if len(document.theta) != policy.size:
@@ -36,38 +37,68 @@ def assembled(path: Path, document: Document, dictionary: Dictionary) -> Model:
     if static is not None and (not isinstance(policy, SlotPolicy) or static.size != policy.alone().size):
         raise refusal(path, f"field 'static_theta' has {static.size} numbers, which the policy cannot use")
     with at_field(path, "gate.classical"):
-        scheme = splitting(document.gate.classical).within(document.gate.cover)
-        scheme.check(dictionary)
-    grid = Grid.box((2,) * axes)
-    nothing = Query(np.zeros((1, len(channels), *grid.shape)), Setting(grid, channels, {}), np.zeros(1))
-    if len(document.longest) != clock(nothing).shape[1]:
-        raise refusal(path, f"field 'longest' has {len(document.longest)} numbers: {clock(nothing).shape[1]} needed")
+        splitting(document.gate.classical).within(document.gate.cover).check(dictionary)
     return Model(
-        problem=document.problem,
-        processes=tuple(document.processes),
-        channels=channels,
-        lengths=tuple(document.lengths),
-        boundary=boundary,
+        equation=equation,
         dictionary=dictionary,
         policy=policy,
         theta=np.array(document.theta, dtype=np.float64),
-        view=view,
-        longest=tuple(document.longest),
+        scope=_scope(path, document, view),
         gate=Gate(**{name: _number(value) for name, value in document.gate}),
-        config=document.config,
-        seed=document.seed,
-        data_hash=document.data_hash,
-        metrics={name: float(value) for name, value in document.metrics.items()},
+        box=Box(tuple(document.box.lengths), boundary),
+        record=_record(document),
         refinement=document.refinement,
-        finer=document.finer,
+        substeps=document.substeps,
         static_theta=static,
-        constants=dict(document.constants),
-        ranges=dict(document.ranges),
-        longest_time=document.longest_time,
-        changes=tuple(document.changes),
-        untrained=tuple(document.untrained),
-        trained_boundary=None if document.trained_boundary is None else tuple(document.trained_boundary),
     )
+
+
+def _equation(path: Path, document: Document) -> Equation:
+    part, axes = document.equation, len(document.box.lengths)
+    if any(one.normal is not None and not 0 <= one.normal < axes for one in part.channels):
+        raise refusal(path, f"field 'equation.channels': a normal is not one of the {axes} axes")
+    with at_field(path, "equation"):
+        for name in part.speeds:
+            find_speed(name)
+        FeatureMap(tuple([*(part.features or ()), *part.gain_features]))
+        if any(each.axis is not None and each.axis >= axes for each in part.coefficients.values()):
+            raise InvalidInputError(f"a coefficient belongs to an axis that a model of {axes} axes does not have")
+        return Equation(
+            name=part.name,
+            processes=tuple(part.processes),
+            channels=tuple(Channel(one.name, one.normal) for one in part.channels),
+            coefficients={name: Coefficient(**dict(each)) for name, each in part.coefficients.items()},
+            features=None if part.features is None else tuple(part.features),
+            gain_features=tuple(part.gain_features),
+            speeds=tuple(part.speeds),
+            unit_rate=part.unit_rate,
+            positive=tuple(part.positive),
+            formula=part.formula,
+            guessed=part.guessed,
+        )
+
+
+def _scope(path: Path, document: Document, view: View) -> Scope:
+    part, axes = document.scope, len(document.box.lengths)
+    if len(part.longest) != len(TIMES):
+        raise refusal(path, f"field 'scope.longest' has {len(part.longest)} numbers: {len(TIMES)} are needed")
+    with at_field(path, "scope.boundary"):
+        boundary = checked_boundary(part.boundary, axes)
+    return Scope(
+        view=view,
+        longest=tuple(part.longest),
+        boundary=boundary,
+        longest_time=part.longest_time,
+        constants=dict(part.constants),
+        coefficients=dict(part.coefficients),
+        untrained=tuple(part.untrained),
+    )
+
+
+def _record(document: Document) -> Record:
+    part = document.record
+    metrics = {name: float(value) for name, value in part.metrics.items()}
+    return Record(part.config, part.seed, part.data_hash, metrics, tuple(part.changes))
 
 
 def _number(value: Any) -> Any:
@@ -75,7 +106,7 @@ def _number(value: Any) -> Any:
 
 
 def _view(path: Path, document: Document) -> View:
-    axes = len(document.lengths)
+    axes = len(document.box.lengths)
 
     def seen(field: str, part: FeaturesPart) -> tuple[FeatureMap, FeatureRange]:
         with at_field(path, field):
@@ -89,7 +120,8 @@ def _view(path: Path, document: Document) -> View:
                 raise InvalidInputError(f"{alien[0]} belongs to an axis that a model of {axes} axes does not have")
         return features, ranges
 
-    return View(*seen("features", document.features), *seen("gain_features", document.gain_features))
+    scope = document.scope
+    return View(*seen("scope.features", scope.features), *seen("scope.gain_features", scope.gain_features))
 
 
 def _policy(path: Path, document: Document, dictionary: Dictionary, view: View) -> Policy:
@@ -114,7 +146,7 @@ def _policy(path: Path, document: Document, dictionary: Dictionary, view: View) 
 
 
 def _allotment(path: Path, document: Document, dictionary: Dictionary, gains: int) -> Allotment:
-    part, wanted = document.policy.allotment, sorted(set(document.processes))
+    part, wanted = document.policy.allotment, sorted(set(document.equation.processes))
     with at_field(path, "policy.allotment"):
         if tuple(part.names) != dictionary.names:
             raise InvalidInputError(f"its names are not those of the dictionary ({', '.join(dictionary)})")

@@ -13,16 +13,18 @@ from typing import Annotated, Literal, TypeAlias
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from hycop.equation import Kind
 from hycop.errors import HyCOPError
 from hycop.grid import AXES
-from hycop.model import MOST_FINER
+from hycop.model import MOST_SUBSTEPS
 from hycop.policy import LONGEST, Budget
+from hycop.storage.upgrade import upgraded
 from hycop.training import TrainingConfig
 from hycop.training.checkpoint import MODEL
 
 FILE = MODEL
 KIND = "hycop-model"
-SCHEMA = 1
+SCHEMA = 2
 LARGEST = 16 * 2**20
 """Bytes of a ``model.json`` at most."""
 
@@ -52,12 +54,41 @@ class ChannelPart(_Part):
     normal: int | None
 
 
+class CoefficientPart(_Part):
+    kind: Kind
+    axis: Annotated[int, Field(ge=0, lt=len(AXES))] | None = None
+    above: float | None = None
+    at_least: float | None = None
+
+
+class EquationPart(_Part):
+    name: Annotated[str, Field(max_length=200)]
+    processes: Annotated[Names, Field(min_length=1)]
+    channels: Annotated[list[ChannelPart], Field(min_length=1, max_length=256)]
+    coefficients: Annotated[dict[Name, CoefficientPart], Field(max_length=256)]
+    features: Names | None
+    gain_features: Names
+    speeds: Names
+    unit_rate: Annotated[float, Field(ge=0)]
+    positive: Names
+    formula: Annotated[str, Field(max_length=2000)]
+    guessed: bool
+
+
+class BoxPart(_Part):
+    lengths: Annotated[list[Annotated[float, Field(gt=0)]], Field(min_length=1, max_length=len(AXES))]
+    boundary: Names
+
+
 class PrimitivePart(_Part):
-    """A primitive by its registry name; without options (null) it holds more than a file can, and must be given."""
+    """A primitive by its registry name; without options (null) it holds more than a file can, and must be given. Its
+    ``arrays`` are in the file of weights; ``fingerprint`` is what it was when the model was made."""
 
     name: Name
     primitive: Name
     options: Annotated[dict[Name, Option], Field(max_length=64)] | None
+    arrays: bool = False
+    fingerprint: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
 
 
 class AllotmentPart(_Part):
@@ -110,40 +141,46 @@ class GatePart(_Part):
     classical_work: Measure
     samples: Annotated[int, Field(ge=0)]
     cover: Names | None = None
+    confidence: Annotated[float, Field(ge=0, le=1)] | None = None
+
+
+class ScopePart(_Part):
+    features: FeaturesPart
+    gain_features: FeaturesPart
+    longest: Annotated[list[Annotated[float, Field(ge=0)]], Field(max_length=64)]
+    boundary: Names
+    longest_time: Annotated[float, Field(gt=0)] | None = None
+    constants: Annotated[dict[Name, float], Field(max_length=64)] = {}
+    coefficients: Annotated[dict[Name, tuple[float, float]], Field(max_length=64)] = {}
+    untrained: Names = []
+
+
+class RecordPart(_Part):
+    config: TrainingConfig
+    seed: Annotated[int, Field(ge=0, lt=2**64)]
+    data_hash: Annotated[str, Field(pattern="^[0-9a-f]{0,128}$")]
+    metrics: Annotated[dict[Name, Measure], Field(max_length=1000)]
+    changes: Annotated[list[Annotated[str, Field(max_length=2000)]], Field(max_length=1000)] = []
 
 
 class Document(_Part):
     """``model.json`` but for its own ``sha256``."""
 
     kind: Literal["hycop-model"]
-    schema_version: Literal[1]
+    schema_version: Literal[2]
     hycop: Annotated[str, Field(max_length=100)]
-    problem: Annotated[str, Field(max_length=200)]
-    processes: Annotated[Names, Field(min_length=1)]
-    channels: Annotated[list[ChannelPart], Field(min_length=1, max_length=256)]
-    lengths: Annotated[list[Annotated[float, Field(gt=0)]], Field(min_length=1, max_length=len(AXES))]
-    boundary: Names
+    equation: EquationPart
+    box: BoxPart
     dictionary: Annotated[list[PrimitivePart], Field(min_length=1, max_length=MOST_PRIMITIVES)]
     policy: Annotated[SlotPart | PositionPart, Field(discriminator="kind")]
     theta: Annotated[list[float], Field(max_length=100_000)]
     static_theta: Annotated[list[float], Field(max_length=100_000)] | None = None
     dtype: Literal["float64"]
-    features: FeaturesPart
-    gain_features: FeaturesPart
-    longest: Annotated[list[Annotated[float, Field(ge=0)]], Field(max_length=64)]
+    scope: ScopePart
     gate: GatePart
-    config: TrainingConfig
-    seed: Annotated[int, Field(ge=0, lt=2**64)]
-    data_hash: Annotated[str, Field(pattern="^[0-9a-f]{0,128}$")]
-    metrics: Annotated[dict[Name, Measure], Field(max_length=1000)]
+    record: RecordPart
     refinement: Annotated[int, Field(ge=1, le=64)]
-    finer: Annotated[int, Field(ge=1, le=MOST_FINER)] = 1
-    constants: Annotated[dict[Name, float], Field(max_length=64)] = {}
-    ranges: Annotated[dict[Name, tuple[float, float]], Field(max_length=64)] = {}
-    longest_time: Annotated[float, Field(gt=0)] | None = None
-    changes: Annotated[list[Annotated[str, Field(max_length=2000)]], Field(max_length=1000)] = []
-    untrained: Names = []
-    trained_boundary: Names | None = None
+    substeps: Annotated[int, Field(ge=1, le=MOST_SUBSTEPS)] = 1
     files: Annotated[dict[str, str], Field(max_length=64)]
 
 
@@ -188,8 +225,8 @@ def read_document(path: Path) -> Document:
     version = content.get("schema_version")
     if isinstance(version, int) and version > SCHEMA:
         raise refusal(path, f"made by a newer hycop (schema version {version}, known up to {SCHEMA}); upgrade hycop")
-    if version != SCHEMA or isinstance(version, bool):
-        raise refusal(path, f"field 'schema_version' is {reprlib.repr(version)}: {SCHEMA} is needed")
+    if version not in range(1, SCHEMA + 1) or isinstance(version, bool):
+        raise refusal(path, f"field 'schema_version' is {reprlib.repr(version)}: 1 to {SCHEMA} is needed")
     seal = content.pop("sha256", None)
     try:
         text = canonical(content)
@@ -197,6 +234,11 @@ def read_document(path: Path) -> Document:
         raise refusal(path, f"damaged or changed by hand ({error}); restore it or train again") from None
     if hashlib.sha256(text).hexdigest() != seal:
         raise ModelError(f"{path}: damaged or changed by hand (its sha256 does not match); restore it or train again")
+    if version == 1:
+        try:
+            text = canonical(upgraded(content))
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise refusal(path, f"field {error} is missing or not what schema 1 has there") from None
     return validated(path, text)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import secrets
 from collections.abc import Mapping
 from dataclasses import asdict
 from math import inf
@@ -15,13 +16,17 @@ import numpy as np
 
 from hycop.errors import OutputError
 from hycop.files import output_folder, write_json
+from hycop.grid import Array
 from hycop.model import Model
 from hycop.policy import PositionPolicy, SlotPolicy
 from hycop.primitive import Primitive
 from hycop.storage.assembly import assembled
 from hycop.storage.document import FILE, KIND, SCHEMA, ModelError, canonical, read_document, refusal, sealed, validated
-from hycop.storage.registry import options_of, registry_name, restored
+from hycop.storage.registry import arrays_of, changed_since, described, restored
+from hycop.storage.weights import read_weights, write_weights
 from hycop.version import __version__
+
+WEIGHTS = "weights.safetensors"
 
 
 def save_model(model: Model, folder: str | Path, *, overwrite: bool = False) -> Path:
@@ -29,14 +34,28 @@ def save_model(model: Model, folder: str | Path, *, overwrite: bool = False) -> 
     path = Path(folder) / FILE
     if os.path.lexists(path) and not overwrite:
         raise OutputError(f"{folder}: holds a model already; choose another folder, or overwrite it")
+    state = {name: arrays for name, arrays in _arrays(model).items() if arrays}
     try:
-        text = canonical(_content(model))
+        content = _content(model)
+        assembled(path, validated(path, canonical(content)), model.dictionary)
     except (ValueError, TypeError) as error:
         raise refusal(path, f"this model cannot be stored: {error}") from None
-    assembled(path, validated(path, text), model.dictionary)
     output_folder(folder)
-    write_json(path, sealed(json.loads(text)))
+    weights = _write_arrays(path, state) if state else None
+    content["files"] = {} if weights is None else {weights.name: _file_hash(weights)}
+    write_json(path, sealed(json.loads(canonical(content))))
+    for old in path.parent.glob("weights*.safetensors"):
+        if weights is None or old.name != weights.name:
+            old.unlink()
     return path
+
+
+def _write_arrays(path: Path, state: Mapping[str, Mapping[str, Array]]) -> Path:
+    """The file of weights, beside one that an older ``model.json`` may still need until it is replaced."""
+    first = path.with_name(WEIGHTS)
+    target = path.with_name(f"weights-{secrets.token_hex(4)}.safetensors") if first.exists() else first
+    write_weights(target, state)
+    return target
 
 
 def load_model(folder: str | Path, primitives: Mapping[str, Primitive] | None = None) -> Model:
@@ -44,47 +63,53 @@ def load_model(folder: str | Path, primitives: Mapping[str, Primitive] | None = 
     path = _located(Path(folder))
     document = read_document(path)
     _check_files(path, document.files)
-    return assembled(path, document, restored(path, document, primitives or {}))
+    weights: dict[str, Mapping[str, Array]] = {}
+    for name in document.files:
+        weights |= read_weights(path.with_name(name))
+    dictionary = restored(path, document, primitives or {}, weights)
+    return changed_since(assembled(path, document, dictionary), document)
+
+
+def _arrays(model: Model) -> dict[str, Mapping[str, Array]]:
+    return {name: arrays_of(primitive) for name, primitive in model.dictionary.items()}
 
 
 def _content(model: Model) -> dict[str, object]:
     kinds: Mapping[type, str] = {SlotPolicy: "slot", PositionPolicy: "position"}
     if type(model.policy) not in kinds:
         raise TypeError(f"the policy {type(model.policy).__name__} is not one of {', '.join(kinds.values())}")
-    view = model.view
+    scope, view = model.scope, model.scope.view
     return {
         "kind": KIND,
         "schema_version": SCHEMA,
         "hycop": __version__,
-        "problem": model.problem,
-        "processes": model.processes,
-        "channels": [asdict(channel) for channel in model.channels],
-        "lengths": model.lengths,
-        "boundary": model.boundary,
-        "dictionary": [
-            {"name": name, "primitive": registry_name(type(primitive)), "options": options_of(primitive)}
-            for name, primitive in model.dictionary.items()
-        ],
+        "equation": asdict(model.equation),
+        "box": asdict(model.box),
+        "dictionary": [described(name, primitive) for name, primitive in model.dictionary.items()],
         "policy": {"kind": kinds[type(model.policy)], **asdict(cast(Any, model.policy))},
         "theta": np.asarray(model.theta, dtype=np.float64).tolist(),
         "static_theta": None if model.static_theta is None else model.static_theta.tolist(),
         "dtype": "float64",
-        "features": {"names": view.features.names, **asdict(view.ranges)},
-        "gain_features": {"names": view.gain_features.names, **asdict(view.gain_ranges)},
-        "longest": model.longest,
+        "scope": {
+            "features": {"names": view.features.names, **asdict(view.ranges)},
+            "gain_features": {"names": view.gain_features.names, **asdict(view.gain_ranges)},
+            "longest": scope.longest,
+            "boundary": scope.boundary,
+            "longest_time": scope.longest_time,
+            "constants": dict(scope.constants),
+            "coefficients": dict(scope.coefficients),
+            "untrained": scope.untrained,
+        },
         "gate": {name: _measure(value) for name, value in asdict(model.gate).items()},
-        "config": model.config.model_dump(),
-        "seed": model.seed,
-        "data_hash": model.data_hash,
-        "metrics": {name: _measure(value) for name, value in model.metrics.items()},
+        "record": {
+            "config": model.record.config.model_dump(),
+            "seed": model.record.seed,
+            "data_hash": model.record.data_hash,
+            "metrics": {name: _measure(value) for name, value in model.record.metrics.items()},
+            "changes": model.record.changes,
+        },
         "refinement": model.refinement,
-        "finer": model.finer,
-        "constants": dict(model.constants),
-        "ranges": dict(model.ranges),
-        "longest_time": model.longest_time,
-        "changes": model.changes,
-        "untrained": model.untrained,
-        "trained_boundary": model.trained_boundary,
+        "substeps": model.substeps,
         "files": {},
     }
 
@@ -113,12 +138,16 @@ def _check_files(path: Path, files: Mapping[str, str]) -> None:
         file = path.with_name(name)
         if not file.is_file():
             raise ModelError(f"{file}: is missing, but {FILE} lists it; restore it or train again")
-        digest = hashlib.sha256()
-        try:
-            with file.open("rb") as stream:
-                while block := stream.read(2**20):
-                    digest.update(block)
-        except OSError as error:
-            raise ModelError(f"{file}: cannot be read ({error.strerror}); check its permissions") from None
-        if digest.hexdigest() != wanted:
+        if _file_hash(file) != wanted:
             raise ModelError(f"{file}: damaged (its sha256 is not the one in {FILE}); restore it or train again")
+
+
+def _file_hash(file: Path) -> str:
+    digest = hashlib.sha256()
+    try:
+        with file.open("rb") as stream:
+            while block := stream.read(2**20):
+                digest.update(block)
+    except OSError as error:
+        raise ModelError(f"{file}: cannot be read ({error.strerror}); check its permissions") from None
+    return digest.hexdigest()

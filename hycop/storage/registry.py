@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import fields, is_dataclass, replace
 from importlib.metadata import entry_points
 from math import isfinite
 from pathlib import Path
@@ -13,7 +13,9 @@ import numpy as np
 
 from hycop.dictionary import Dictionary
 from hycop.errors import UnknownNameError
-from hycop.primitive import Primitive
+from hycop.grid import Array
+from hycop.model import Model
+from hycop.primitive import Primitive, fingerprint
 from hycop.primitives import PRIMITIVES, find_primitive
 from hycop.storage.document import Document, PrimitivePart, at_field, refusal
 
@@ -30,11 +32,33 @@ def registry_name(kind: type) -> str:
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
-def options_of(primitive: object) -> dict[str, object] | None:
-    """The numerical options of a primitive, or None if it holds something else."""
+def arrays_of(primitive: object) -> Mapping[str, Array]:
+    """The weights of a primitive, if it has any."""
+    own = getattr(primitive, "arrays", None)
+    return {} if own is None else own()
+
+
+def described(name: str, primitive: Primitive) -> dict[str, object]:
+    """A primitive as data: registry name, options, whether it has weights, and what it is now."""
+    arrays = arrays_of(primitive)
+    return {
+        "name": name,
+        "primitive": registry_name(type(primitive)),
+        "options": options_of(primitive, arrays),
+        "arrays": bool(arrays),
+        "fingerprint": fingerprint(primitive),
+    }
+
+
+def options_of(primitive: object, arrays: Collection[str] = ()) -> dict[str, object] | None:
+    """The numerical options of a primitive, but for its ``arrays``; None if it holds something else."""
     if not is_dataclass(primitive):
         return None if getattr(primitive, "__dict__", {}) else {}
-    values = {field.name: getattr(primitive, field.name) for field in fields(primitive) if field.init}
+    values = {
+        field.name: getattr(primitive, field.name)
+        for field in fields(primitive)
+        if field.init and field.name not in arrays
+    }
     plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in values.items()}
     return plain if all(map(_storable, plain.values())) else None
 
@@ -45,7 +69,9 @@ def _storable(value: object) -> bool:
     return isfinite(value) if isinstance(value, float) else value is None or isinstance(value, bool | int | str)
 
 
-def restored(path: Path, document: Document, given: Mapping[str, Primitive]) -> Dictionary:
+def restored(
+    path: Path, document: Document, given: Mapping[str, Primitive], weights: Mapping[str, Mapping[str, Array]]
+) -> Dictionary:
     """The dictionary with its options, or an error that names every primitive that is neither found nor given."""
     names = [part.name for part in document.dictionary]
     if len(set(names)) != len(names):
@@ -57,7 +83,7 @@ def restored(path: Path, document: Document, given: Mapping[str, Primitive]) -> 
     missing: list[PrimitivePart] = []
     for index, part in enumerate(document.dictionary):
         if part.name not in given:
-            primitive = _made(path, f"dictionary.{index}", part)
+            primitive = _made(path, f"dictionary.{index}", part, weights.get(part.name, {}))
             if primitive is None:
                 missing.append(part)
             else:
@@ -74,16 +100,42 @@ def restored(path: Path, document: Document, given: Mapping[str, Primitive]) -> 
         return Dictionary({name: found[name] for name in names})
 
 
-def _made(path: Path, place: str, part: PrimitivePart) -> Primitive | None:
-    """A primitive with its options; None if it is not registered here."""
+def _made(path: Path, place: str, part: PrimitivePart, arrays: Mapping[str, Array]) -> Primitive | None:
+    """A primitive with its options and weights; None if it is not registered here."""
+    if part.arrays != bool(arrays):
+        missing = "misses its weights" if part.arrays else "has weights that it should not have"
+        raise refusal(path, f"field '{place}': {part.primitive} {missing}; restore the folder or train again")
     try:
         kind = _registered(part.primitive)
         if kind is None or part.options is None:
             return None
         values = {name: tuple(value) if isinstance(value, list) else value for name, value in part.options.items()}
-        return kind(**values)
+        if not arrays:
+            return kind(**values)
+        accepted = {field.name for field in fields(kind)} if is_dataclass(kind) else set()  # type: ignore[arg-type]
+        made = kind(**values, **{name: array for name, array in arrays.items() if name in accepted})
+        return cast(Primitive, made.with_arrays(arrays))  # type: ignore[attr-defined]
     except Exception as error:  # a package of somebody else's may fail in any way
         raise refusal(path, f"field '{place}': {part.primitive} cannot be made ({error})") from None
+
+
+def changed_since(model: Model, document: Document) -> Model:
+    """The model, which says of every primitive whose fingerprint is another than when it was stored that this is not
+    what it was trained with: a newer scheme, or another object that was given."""
+    changed = [
+        part.name
+        for part in document.dictionary
+        if part.fingerprint is not None and part.fingerprint != fingerprint(model.dictionary[part.name])
+    ]
+    fresh = [name for name in changed if name not in model.scope.untrained]
+    if not fresh:
+        return model
+    lines = tuple(f"primitive {name}: not the one that the model was stored with" for name in fresh)
+    return replace(
+        model,
+        scope=replace(model.scope, untrained=(*model.scope.untrained, *fresh)),
+        record=replace(model.record, changes=(*model.record.changes, *lines)),
+    )
 
 
 def _registered(name: str) -> Callable[..., Primitive] | None:

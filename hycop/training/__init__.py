@@ -5,8 +5,9 @@ from __future__ import annotations
 from hycop.training.checkpoint import Stopped
 from hycop.training.config import PRESETS, TrainingConfig, configured
 from hycop.training.gate import Gate
-from hycop.training.loop import Task, Trained, View, train
+from hycop.training.loop import Task, Trained, train
 from hycop.training.progress import Progress, Report
+from hycop.training.recipe import Start
 
 __all__ = [
     "PRESETS",
@@ -14,10 +15,10 @@ __all__ = [
     "Progress",
     "Report",
     "Stopped",
+    "Start",
     "Task",
     "Trained",
     "TrainingConfig",
-    "View",
     "configured",
     "train",
 ]

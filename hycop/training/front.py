@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from hycop.policy import Allotment, SlotPolicy
+from hycop.policy import SlotPolicy
 from hycop.training.config import TrainingConfig
-from hycop.training.loop import Task, View
+from hycop.training.loop import Task
 from hycop.training.objective import SLACK, mean_work
 from hycop.training.portfolio import patterns
 
@@ -14,10 +14,9 @@ from hycop.training.portfolio import patterns
 def work_levels(task: Task, config: TrainingConfig, points: int) -> list[float]:
     """At most ``points`` amounts of work, spread evenly on a logarithmic scale over those of the classical patterns."""
     query = task.train.query
-    inputs = View.of(task.features, task.gain_features, query)(query)
-    allotment = Allotment.of(task.dictionary, task.processes, config.budget, len(task.gain_features.names))
+    inputs, allotment = task.inputs(query), task.allotment(config)
     costs = set()
-    for pattern in patterns(task.dictionary, task.processes, query, config.max_steps):
+    for pattern in patterns(task.dictionary, task.equation.processes, query, config.max_steps):
         policy = SlotPolicy((pattern,), allotment, len(task.features.names))
         costs.add(mean_work(policy, np.zeros(policy.size), task.dictionary, query, inputs, config))
     most = np.finfo(float).max if config.max_work is None else config.max_work * (1 + SLACK)

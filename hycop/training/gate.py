@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby
 
 import numpy as np
 
+from hycop.data import Dataset
 from hycop.dictionary import Dictionary
 from hycop.errors import NonFiniteStateError
 from hycop.execution import Outcome, measure
 from hycop.grid import Array
 from hycop.metrics import metric
 from hycop.query import Query
-from hycop.splitting import Scheme, portfolio, splitting
+from hycop.schemes import Scheme, portfolio, splitting
 
 EQUAL_WORK = 1.02
 """Opponents may take this much of the policy's mean work."""
 
 EXTREME = 0.1
+"""Share of the held-out queries that count as extreme."""
 
 MARGIN = 1e-3
 """Share by which the learned error must be smaller: less is rounding."""
+
+CONFIDENT = 0.95
+"""Share of bootstrap resamples in which a policy must win to be kept."""
+
+RESAMPLES = 2000
+"""Bootstrap resamples of the held-out samples."""
 
 FEW, FEWEST = 32, 8
 """Queries on which the error of every affordable scheme is estimated: the more the cheaper they are."""
@@ -34,8 +42,8 @@ COSTED, UNSURE = 8, 0.15
 """Queries on which the work of the schemes over that of the policy is estimated, and how wrong that may be: closer to
 what is affordable it is measured on all of them."""
 
-COPIES = (1, 2, 3, 4, 6, 8)
-"""How often each scheme is repeated."""
+SUBSTEPS = (1, 2, 3, 4, 6, 8)
+"""Into how many equal steps each scheme is cut."""
 
 FINALISTS = 8
 """Schemes that are compared on as many times more queries, or all that there are."""
@@ -45,9 +53,14 @@ FINALISTS = 8
 class Gate:
     """The decision of a run and its numbers: mean errors on the held-out queries and on their most extreme tenth.
 
-    ``classical_when_repeated``: beyond the times of training only the first part is the policy's, the rest classical.
-    ``classical_when_far``: queries further outside the trained ranges than these are wide, or with other coefficients
-    where all of training had the same, get the classical programs: the held-out queries say nothing about them.
+    ``kept``: the learned policy writes the programs. It must win with a ``confidence`` of 95 %: that share of paired
+    bootstrap resamples of the held-out samples in which its mean error is smaller. Else it is a tie or a loss, and the
+    classical scheme stays.
+    ``classical_when_clipped``: queries with a feature outside the trained range get classical programs, because the
+    policy was not better on the most extreme tenth. ``classical_when_repeated``: beyond the times of training only the
+    first part is the policy's, the rest classical. ``classical_when_far``: queries further outside the trained ranges
+    than these are wide, or with other coefficients where all of training had the same, get classical programs: the
+    held-out queries say nothing about them.
     """
 
     kept: bool
@@ -63,11 +76,50 @@ class Gate:
     classical_when_repeated: bool = False
     classical_when_far: bool = True
     cover: tuple[str, ...] | None = None
+    confidence: float | None = None
 
     @property
     def scheme(self) -> Scheme:
         """The classical scheme."""
         return splitting(self.classical).within(self.cover)
+
+    @property
+    def error(self) -> float:
+        """Held-out error of the programs that the model writes: the learned ones if kept, else the classical ones."""
+        return self.learned_error if self.kept else self.classical_error
+
+    def opened(self) -> Gate:
+        """The gate that lets the policy through for every query: the policy as it was learned."""
+        return replace(
+            self, kept=True, classical_when_clipped=False, classical_when_repeated=False, classical_when_far=False
+        )
+
+    def closed(self) -> Gate:
+        """The gate that lets nothing learned through: the classical scheme alone."""
+        return replace(self, kept=False)
+
+    def explained(self) -> list[str]:
+        """The decision and its numbers, in words."""
+        sure = "" if self.confidence is None else f", better in {self.confidence:.0%} of resamples"
+        lines = [
+            f"held-out error {self.learned_error:.3e}, best classical scheme at equal work ({self.classical}) "
+            f"{self.classical_error:.3e}, on {self.samples} queries{sure}"
+        ]
+        if not self.kept:
+            even = self.confidence is not None and self.confidence > 1 - CONFIDENT
+            reason = "no clear winner" if even else "not better"
+            return [*lines, f"{reason}: the programs are those of {self.classical}"]
+        lines.append("kept: the programs are the policy's")
+        if self.classical_when_clipped:
+            lines.append(
+                f"but not outside the trained ranges: on the most extreme tenth its error was "
+                f"{self.learned_extreme:.3e}, that of {self.classical} {self.classical_extreme:.3e}"
+            )
+        if self.classical_when_repeated:
+            lines.append(f"beyond the trained times {self.classical} goes on from where the policy's program ends")
+        if self.classical_when_far and not self.classical_when_clipped:
+            lines.append(f"far outside the trained ranges the programs are those of {self.classical}")
+        return lines
 
     def to_json(self) -> dict[str, object]:
         return asdict(self)
@@ -85,7 +137,7 @@ class Opponents:
     truth: Array
     refinement: int = 1
     error: str = "rel_l2"
-    repeats: int = 1
+    substeps: int = 1
     covers: Sequence[Sequence[str]] | None = None
     _known: dict[tuple[Scheme, int], float] = field(default_factory=dict, init=False, repr=False)
 
@@ -105,8 +157,8 @@ class Opponents:
 
     def _costs(self, asked: Query, work: Array) -> dict[Scheme, float]:
         """The work of schemes over that of the policy, up to the first of each family that is not affordable."""
-        copies = sorted({*COPIES, *(self.repeats * copies for copies in COPIES)})
-        offered = portfolio(self.dictionary, self.query.setting, copies, self.covers)
+        substeps = sorted({*SUBSTEPS, *(self.substeps * substeps for substeps in SUBSTEPS)})
+        offered = portfolio(self.dictionary, self.query.setting, substeps, self.covers)
 
         def cost(scheme: Scheme, chosen: Array) -> float:
             theirs = _measured(scheme, self.dictionary, asked.take(chosen), self.refinement).work
@@ -116,7 +168,7 @@ class Opponents:
         few = every[np.unique(((np.arange(COSTED) + 0.5) / COSTED * asked.batch).astype(np.int64))]  # cheap and dear
         costs: dict[Scheme, float] = {}
         for _, family in groupby(offered, key=lambda scheme: (scheme.cover, scheme.name, scheme.outer)):
-            for scheme in family:  # from few copies to many
+            for scheme in family:  # from few substeps to many
                 costs[scheme] = cost(scheme, few)
                 if abs(costs[scheme] - EQUAL_WORK) < UNSURE and few.size < every.size:
                     costs[scheme] = cost(scheme, every)
@@ -143,41 +195,56 @@ def _measured(scheme: Scheme, dictionary: Dictionary, query: Query, refinement: 
 
 
 def _errors(name: str, states: Array, truth: Array, query: Query) -> Array:
-    """Errors per sample; a state that left the finite numbers is infinitely wrong."""
+    """Errors per sample; a state that became NaN or infinite is infinitely wrong."""
     errors = metric(name)(states, truth, query.setting)
     return np.where(np.isfinite(errors), errors, np.inf)
 
 
+def confidence(ours: Array, theirs: Array, groups: int) -> float:
+    """How sure it is that the mean of ``ours`` is smaller by more than rounding: the share of paired bootstrap resamples
+    in which it is. Errors (query,) are those of ``groups`` samples, each asked equally often; samples are drawn, not
+    queries, because the errors of one sample at several times are alike."""
+    if not np.isfinite(theirs).all():
+        return float(np.isfinite(ours).all())
+    if not np.isfinite(ours).all():
+        return 0.0
+    lead = ((1 - MARGIN) * theirs - ours).reshape(groups, -1).mean(axis=1)
+    stream = np.random.Generator(np.random.Philox(key=[groups, 0]))
+    drawn = lead[stream.integers(0, groups, (RESAMPLES, groups))].mean(axis=1)
+    return float((drawn > 0).mean())
+
+
 def gate(
-    learned: Array,
-    work: Array,
+    learned: Outcome,
     scheme: Scheme,
     dictionary: Dictionary,
-    query: Query,
-    truth: Array,
+    held_out: Dataset,
     features: Array,
     refinement: int = 1,
     error: str = "rel_l2",
 ) -> Gate:
     """Compares the learned states with those of ``scheme`` query by query; ``features`` are normalised."""
+    query, truth = held_out.query, held_out.truth
     states, cost = _measured(scheme, dictionary, query, refinement)
-    ours, theirs = _errors(error, learned, truth, query), _errors(error, states, truth, query)
+    ours, theirs = _errors(error, learned.states, truth, query), _errors(error, states, truth, query)
     reach = np.abs(features).max(axis=1) if features.shape[1] else np.zeros(query.batch)
     if not (np.isfinite(ours.mean()) or np.isfinite(theirs.mean())):
         raise NonFiniteStateError(
             "neither the learned nor the classical programs have a finite error on the held-out queries; check the data"
         )
     extreme = np.argsort(-reach, kind="stable")[: max(1, int(EXTREME * query.batch))]
+    sure = confidence(ours, theirs, held_out.samples)
     return Gate(
-        kept=bool(ours.mean() < (1 - MARGIN) * theirs.mean()),
+        kept=sure >= CONFIDENT,
         classical=str(scheme),
         learned_error=float(ours.mean()),
         classical_error=float(theirs.mean()),
         learned_extreme=float(ours[extreme].mean()),
         classical_extreme=float(theirs[extreme].mean()),
         classical_when_clipped=bool(not ours[extreme].mean() < theirs[extreme].mean()),
-        learned_work=float(work.mean()),
+        learned_work=float(learned.work.mean()),
         classical_work=float(cost.mean()),
         samples=query.batch,
         cover=scheme.cover,
+        confidence=sure,
     )

@@ -30,8 +30,8 @@ COSTED = 32
 SLACK = 1e-9
 """Share by which work may exceed ``max_work``: less is rounding."""
 
-TOO_DEAR = 1e6
-"""A loss above all that are worth having: members that take more than the allowed work have it times the ratio."""
+OVER_BUDGET = 1e6
+"""The loss of a member that takes more than the allowed work is this, times the ratio: worse than any within it."""
 
 
 def infinite_if_lost(values: Array | float) -> Array:
@@ -44,7 +44,7 @@ def work_of(
 ) -> Array:
     """Work (batch,) of a policy's programs on the grid on which the model will run, which may not be the one on which
     it learns."""
-    programs = policy.programs(theta[None], inputs).repeated(config.repeats)
+    programs = policy.programs(theta[None], inputs).with_substeps(config.substeps)
     return measure(programs, dictionary, query, refinement=config.refinement, strict=False).work
 
 
@@ -65,7 +65,6 @@ class Objective:
     each channel.
     """
 
-    policy: Policy
     dictionary: Dictionary
     query: Query
     truth: Array
@@ -74,30 +73,27 @@ class Objective:
     unit_work: float = 1.0
     refinement: int = 1
     metric: str = "rel_l2"
-    repeats: int = 1
+    substeps: int = 1
 
     def take(self, samples: Array | slice) -> Objective:
         inputs = self.inputs.take(samples)
         return replace(self, query=self.query.take(samples), truth=self.truth[samples], inputs=inputs)
-
-    def of(self, policy: Policy) -> Objective:
-        return replace(self, policy=policy)
 
     def blind(self) -> Objective:
         """The same without features."""
         inputs = self.inputs
         return replace(self, inputs=Inputs(inputs.features[:, :0], inputs.gains, inputs.time))
 
-    def _populations(self, thetas: Array) -> Iterator[tuple[int, ProgramBatch]]:
+    def _populations(self, policy: Policy, thetas: Array) -> Iterator[tuple[int, ProgramBatch]]:
         """How many members, and their programs: so many at a time."""
         together = max(1, ROWS // self.query.batch)
         for first in range(0, thetas.shape[0], together):
             some = thetas[first : first + together]
-            yield len(some), self.policy.programs(some, self.inputs).repeated(self.repeats)
+            yield len(some), policy.programs(some, self.inputs).with_substeps(self.substeps)
 
-    def outcomes(self, thetas: Array) -> tuple[Array, Array]:
+    def outcomes(self, policy: Policy, thetas: Array) -> tuple[Array, Array]:
         """States (members, batch, channel, *grid) and work (members, batch) of every member."""
-        parts = [self.run(members, programs) for members, programs in self._populations(thetas)]
+        parts = [self.run(members, programs) for members, programs in self._populations(policy, thetas)]
         states, work = parts[0] if len(parts) == 1 else (np.concatenate(both) for both in zip(*parts, strict=True))
         return states, work
 
@@ -109,20 +105,20 @@ class Objective:
         shape = (members, *self.truth.shape)
         return states.astype(np.float64, copy=False).reshape(shape), work.reshape(shape[:2])
 
-    def losses(self, thetas: Array) -> Array:
+    def losses(self, policy: Policy, thetas: Array) -> Array:
         """Losses (members, batch)."""
-        return self.losses_and_work(thetas)[0]
+        return self.losses_and_work(policy, thetas)[0]
 
-    def losses_and_work(self, thetas: Array) -> tuple[Array, Array]:
+    def losses_and_work(self, policy: Policy, thetas: Array) -> tuple[Array, Array]:
         """Losses and work, (members, batch) each."""
         if self.metric == "nrmse":
-            states, work = self.outcomes(thetas)
+            states, work = self.outcomes(policy, thetas)
             errors = np.stack([self.errors(state).mean(axis=1) for state in states])
         else:
             far = partial(distances, dictionary=self.dictionary, query=self.query, truth=self.truth)
             parts = [
                 far(programs, refinement=self.refinement, members=members)
-                for members, programs in self._populations(thetas)
+                for members, programs in self._populations(policy, thetas)
             ]
             squares, work = (np.concatenate(both) for both in zip(*parts, strict=True))
             errors = np.sqrt(squares / self.squared_sizes()[:, 0])
@@ -151,6 +147,7 @@ class Fitness:
     """
 
     objective: Objective
+    policy: Policy
     optimizer: Optimizer[State]
     state: State
     allowed: Array | None = None
@@ -158,15 +155,15 @@ class Fitness:
 
     def __call__(self, first: int, count: int) -> Array:
         thetas = self.optimizer.ask_some(self.state, first, count)
-        losses, work = self.objective.losses_and_work(thetas)
+        losses, work = self.objective.losses_and_work(self.policy, thetas)
         # row by row, so that a member's sum does not depend on its company
         means = np.array([row.mean() for row in losses])
         if self.allowed is None:
             return means
         if self.refinement != self.objective.refinement:
-            _, work = replace(self.objective, refinement=self.refinement).outcomes(thetas)
+            _, work = replace(self.objective, refinement=self.refinement).outcomes(self.policy, thetas)
         ratios = np.array([row.sum() for row in work]) / self.allowed.sum()
-        return np.where(np.isfinite(means) & (ratios > 1 + SLACK), TOO_DEAR * ratios, means)
+        return np.where(np.isfinite(means) & (ratios > 1 + SLACK), OVER_BUDGET * ratios, means)
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,6 +176,7 @@ class Residuals:
     """
 
     objective: Objective
+    policy: Policy
     optimizer: LevenbergMarquardt
     state: LMState
     weights: Array
@@ -191,7 +189,7 @@ class Residuals:
     def runs(self) -> int:
         """Programs that are run for each query, at most."""
         one = self.objective.inputs.take(slice(0, 1))
-        return len(self.state.trials) or 1 + self.objective.policy.programs(self.state.theta[None], one).ops.shape[1]
+        return len(self.state.trials) or 1 + self.policy.programs(self.state.theta[None], one).ops.shape[1]
 
     def __call__(self, first: int, count: int) -> Array:
         thetas = self.optimizer.ask(self.state)
@@ -204,12 +202,12 @@ class Residuals:
         weights = np.broadcast_to(column, part.truth.shape).reshape(part.query.batch, -1)
         if self.state.phase == "linearise":
             return self._gram(part, thetas, weights).reshape(-1)
-        residuals = (part.outcomes(thetas)[0] - part.truth).reshape(thetas.shape[0], -1)
+        residuals = (part.outcomes(self.policy, thetas)[0] - part.truth).reshape(thetas.shape[0], -1)
         return np.array([np.sum(weights.reshape(-1) * row**2) for row in residuals])
 
     def _gram(self, part: Objective, thetas: Array, weights: Array) -> Array:
         """The normal equations of a block of queries, (1+dim, 1+dim); ``thetas`` are the stencil of the optimizer."""
-        batch, written = part.query.batch, part.policy.programs(thetas, part.inputs)
+        batch, written = part.query.batch, self.policy.programs(thetas, part.inputs)
         durations = written.durations.reshape(len(thetas), batch, -1)
         slopes = (durations[1:] - durations[0]) / self.optimizer.steps(self.state)[:, None, None]
         slots = np.flatnonzero(slopes.any(axis=(0, 1)))  # a step that no parameter changes is not run any longer
@@ -219,7 +217,7 @@ class Residuals:
             stencil[row, :, slot] += self.optimizer.difference * time
         steps = (stencil[1:] - durations[0])[np.arange(slots.size), :, slots]
         ops = np.tile(written.ops[:batch], (1 + slots.size, 1))
-        programs = ProgramBatch(written.names, ops, stencil.reshape(len(ops), -1)).repeated(part.repeats)
+        programs = ProgramBatch(written.names, ops, stencil.reshape(len(ops), -1)).with_substeps(part.substeps)
         residuals = (part.run(1 + slots.size, programs)[0] - part.truth).reshape(1 + slots.size, batch, -1)
         gram, lost = np.zeros((len(thetas), len(thetas))), np.zeros(len(thetas), dtype=bool)
         for sample in range(batch):

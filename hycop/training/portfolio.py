@@ -11,14 +11,14 @@ from hycop.execution import simplify
 from hycop.policy import Pattern, exact_covers, redundant_primitives
 from hycop.program import Program
 from hycop.query import Query
-from hycop.splitting import SCHEMES, portfolio
+from hycop.schemes import SCHEMES, portfolio
 
-COPIES = (1, 2, 3, 4, 6, 8)
+SUBSTEPS = (1, 2, 3, 4, 6, 8)
 
 
 def patterns(dictionary: Dictionary, processes: Sequence[str], query: Query, max_steps: int) -> tuple[Pattern, ...]:
     """Distinct patterns of at most ``max_steps`` steps: for each exact cover every positive scheme with every outer
-    operator and number of copies, as it stands and with all but one of each commuting group applied only once.
+    operator and number of substeps, as it stands and with all but one of each commuting group applied only once.
 
     Advection and diffusion share a transform and so commute; if advection also commutes with the rest, moving once is
     as good as moving in pieces and leaves steps for the others. Whether it does, the data decide.
@@ -31,7 +31,7 @@ def patterns(dictionary: Dictionary, processes: Sequence[str], query: Query, max
     for cover in exact_covers(dictionary, processes):
         part = Dictionary({name: dictionary[name] for name in cover})
         positive = {scheme.name for scheme in SCHEMES.values() if not scheme.backwards}
-        for scheme in portfolio(part, one.setting, COPIES):
+        for scheme in portfolio(part, one.setting, SUBSTEPS):
             if scheme.name not in positive:
                 continue
             written = simplify(scheme.programs(one, part), part, one.setting)[0]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import islice
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.optimize import minimize
@@ -15,13 +15,22 @@ from hycop.errors import IncompatibleError, NonFiniteStateError
 from hycop.evolution import CMA, LevenbergMarquardt, LMState, NormalEquations, OpenES, Optimizer, State
 from hycop.executors import Executor
 from hycop.grid import Array
-from hycop.policy import MOST_PARAMETERS, Allotment, Pattern, Policy, PositionPolicy, SlotPolicy, affordable_tilts
+from hycop.policy import (
+    MOST_PARAMETERS,
+    Allotment,
+    Pattern,
+    Policy,
+    PositionPolicy,
+    SlotPolicy,
+    affordable_tilts,
+    softmax,
+)
 from hycop.training.checkpoint import Journal
 from hycop.training.config import TrainingConfig
 from hycop.training.objective import (
     COSTED,
     SLACK,
-    TOO_DEAR,
+    OVER_BUDGET,
     Fitness,
     Objective,
     Residuals,
@@ -36,8 +45,11 @@ RIVAL = 1.5
 FEW = 32
 """Queries on which every pattern is tried."""
 
-START = 0.125
+START_DEVIATION = 0.125
 """Standard deviation of a random start."""
+
+Start: TypeAlias = tuple[Policy, Array]
+"""A policy and a theta of it to start from, or to end with."""
 
 JUDGES, EVERY = 256, 10
 """Queries on which the theta of an evolution strategy is judged, every so many generations."""
@@ -61,13 +73,16 @@ class Recipe:
     executor: Executor
     journal: Journal
     meter: Meter
+    start: Start | None = None
 
     @property
     def features(self) -> int:
         return int(self.objective.inputs.features.shape[1])
 
-    def learn(self) -> tuple[Policy, Array]:
-        return self._searched_and_polished() if self.config.optimizer == "recipe" else self._evolved()
+    def learn(self) -> Start:
+        if self.config.optimizer != "recipe":
+            return self._evolved()
+        return self._searched_and_polished() if self.start is None else self._polished_from(*self.start)
 
     def static(self, policy: Policy) -> Array | None:
         """The ablation beside a slot policy: one program for all queries, of the same pattern, polished alike."""
@@ -85,16 +100,16 @@ class Recipe:
     def _evolved(self) -> tuple[Policy, Array]:
         """The paper's Algorithm 1 (or CMA): minibatches of queries, a population, nothing but losses. Of Algorithm 1
         not the last theta is returned but, of those after every tenth generation, the best on more queries."""
-        config, policy = self.config, self._policy()
-        theta = np.zeros(policy.size)
-        if config.start == "random":
-            theta = START * np.random.Generator(_stream(self.seed, 1)).standard_normal(policy.size)
+        config = self.config
+        policy, theta = self.start or self._classical_start()
+        if self.start is None and config.start == "random":
+            theta = START_DEVIATION * np.random.Generator(_stream(self.seed, 1)).standard_normal(policy.size)
         optimizer: Optimizer[Any] = (
             OpenES(config.population, config.sigma, config.learning_rate, config.weight_decay)
             if config.optimizer == "openes"
             else CMA(config.population, config.sigma)
         )
-        whole = self.objective.of(policy)
+        whole = self.objective
         batch = min(config.minibatch, whole.query.batch)
         self.meter.plan(config.generations, *self._classical())
 
@@ -103,11 +118,11 @@ class Recipe:
             stream = _stream(self.seed, 2, state.generation)
             samples = np.sort(np.random.Generator(stream).choice(whole.query.batch, batch, replace=False))
             allowed = None if self._allowed is None else self._allowed[samples]
-            job = Fitness(whole.take(samples), optimizer, state, allowed, config.refinement)
+            job = Fitness(whole.take(samples), policy, optimizer, state, allowed, config.refinement)
             losses = self.executor.map(job, optimizer.members(state))
             self.meter.evaluated(losses.size * batch)
             state = optimizer.tell(state, losses)
-            told = losses[losses < TOO_DEAR] if (losses < TOO_DEAR).any() else losses[np.isfinite(losses)]
+            told = losses[losses < OVER_BUDGET] if (losses < OVER_BUDGET).any() else losses[np.isfinite(losses)]
             self._done(config.optimizer, state.generation, config.generations, float(np.median(told)))
             return state
 
@@ -117,7 +132,7 @@ class Recipe:
             for generation in range(0, config.generations, EVERY):
                 state = replace(optimizer.start(theta, self.seed), generation=generation)
                 theta = self.journal.follow(state, step, min(generation + EVERY, config.generations))
-                seen.append((self._excess(policy, theta), *_standing(judges.losses(theta[None])), theta))
+                seen.append((self._excess(policy, theta), *_standing(judges.losses(policy, theta[None])), theta))
             theta = min(seen, key=lambda entry: entry[:3])[3]
         else:
             theta = self.journal.follow(optimizer.start(theta, self.seed), step, config.generations)
@@ -127,6 +142,10 @@ class Recipe:
                 "allow more max_work or generations, fewer max_steps, or set optimizer=recipe, policy=slot"
             )
         return policy, theta
+
+    def _classical_start(self) -> Start:
+        policy = self._policy()
+        return policy, np.zeros(policy.size)
 
     def _policy(self) -> Policy:
         if self.config.policy == "slot":
@@ -184,8 +203,8 @@ class Recipe:
         Redundant primitives get no time here: what their half of it does wrong would hide which pattern is best.
         """
         policy = SlotPolicy((pattern,), replace(self.allotment, redundant=()), self.features)
-        objective = self.objective.of(policy).take(slice(0, count))
-        states, work = objective.outcomes(np.zeros((1, policy.size)))
+        objective = self.objective.take(slice(0, count))
+        states, work = objective.outcomes(policy, np.zeros((1, policy.size)))
         errors = infinite_if_lost(objective.errors(states[0]))
         loss = float(errors.mean() + self.config.work_weight * work.mean() / objective.unit_work)
         return float(infinite_if_lost(loss)), len(pattern.ops), pattern.origin, pattern
@@ -230,28 +249,46 @@ class Recipe:
         polished.sort(key=lambda entry: self._loss(*entry))
         return self._joined(polished)
 
+    def _polished_from(self, policy: Policy, theta: Array) -> Start:
+        """Every pattern of a given policy polished from where its theta stands; no search for others."""
+        if not isinstance(policy, SlotPolicy):
+            raise IncompatibleError(
+                f"a {type(policy).__name__} cannot be polished by least squares; set optimizer=openes to go on with it"
+            )
+        rounds = self.config.rounds
+        self.meter.plan(len(policy.patterns) * rounds + 2, *self._classical())
+        polished: list[tuple[SlotPolicy, Array]] = []
+        for index, pattern in enumerate(policy.patterns):
+            one, start = policy.alone_with(index, theta)
+            found = self._polished(one, start, rounds, f"polish {pattern.origin}")
+            polished.append((one, min((start, found), key=lambda each, one=one: self._loss(one, each))))
+        polished.sort(key=lambda entry: self._loss(*entry))
+        return self._joined(polished)
+
     def _lean(self, policy: SlotPolicy, theta: Array) -> tuple[SlotPolicy, Array]:
         """Without its redundant primitives, unless these have made themselves useful: a mass between 0 and 1 may come
         as close to 0 as it likes and still cost a step."""
         if not self.allotment.redundant:
             return policy, theta
-        lean, rest = policy.without_redundant(theta)
+        lean, rest = policy, theta
+        for op in self.allotment.redundant:
+            lean, rest = lean.without(rest, self.allotment.names[op])
         return (lean, rest) if self._loss(lean, rest) <= self._loss(policy, theta) else (policy, theta)
 
     def _loss(self, policy: Policy, theta: Array) -> float:
         """Mean on the training queries, infinite also for more work than is allowed."""
         if self._excess(policy, theta) > 0:
             return np.inf
-        return float(infinite_if_lost(self.objective.of(policy).losses(theta[None])).mean())
+        return float(infinite_if_lost(self.objective.losses(policy, theta[None])).mean())
 
     def _polished(self, policy: Policy, theta: Array, rounds: int, label: str) -> Array:
         """Levenberg–Marquardt on the residual field. The reported metric is the mean of ‖r‖/‖u‖, not of its square:
         every round divides the square by the error at its start (iteratively reweighted least squares)."""
-        objective = self.objective.of(policy)
+        objective = self.objective
         size = objective.squared_sizes()
         optimizer = LevenbergMarquardt()
         for index in range(rounds if policy.size else 0):
-            errors = objective.errors(objective.outcomes(theta[None])[0][0])
+            errors = objective.errors(objective.outcomes(policy, theta[None])[0][0])
             if not errors.any():
                 break  # nothing to gain, and no error to divide by
             weights = 1.0 / (size * np.maximum(errors, 0.1 * errors.mean()))
@@ -259,7 +296,7 @@ class Recipe:
             tell = partial(self.meter.tell, label, index, rounds, float(errors.mean()))
             found = self.journal.follow(
                 optimizer.start(theta),
-                self._least_squares(objective, optimizer, weights, ridge, tell),
+                self._least_squares(policy, optimizer, weights, ridge, tell),
                 self._most_steps,
             )
             loss = self._loss(policy, found)
@@ -276,7 +313,7 @@ class Recipe:
 
     def _least_squares(
         self,
-        objective: Objective,
+        policy: Policy,
         optimizer: LevenbergMarquardt,
         weights: Array,
         ridge: float,
@@ -285,9 +322,9 @@ class Recipe:
         """A step on Σ w‖r‖² + ridge·‖θ‖², whose last term keeps directions that change nothing near the start."""
 
         def step(state: LMState) -> LMState:
-            job = Residuals(objective, optimizer, state, weights)
+            job = Residuals(self.objective, policy, optimizer, state, weights)
             rows = self.executor.map(job, job.blocks)
-            self.meter.evaluated(job.runs * objective.query.batch)
+            self.meter.evaluated(job.runs * self.objective.query.batch)
             tell(state.generation / self._most_steps)
             if state.phase == "linearise":
                 edge = 1 + state.theta.size
@@ -305,7 +342,7 @@ class Recipe:
         policy = replace(best, patterns=tuple(entry.patterns[0] for entry, _ in polished))
         if len(polished) == 1 or policy.size > MOST_PARAMETERS:
             return best, theta
-        losses = np.stack([self.objective.of(entry).losses(each[None])[0] for entry, each in polished])
+        losses = np.stack([self.objective.losses(entry, each[None])[0] for entry, each in polished])
         if not (np.isfinite(losses).all() and losses.any()):
             return best, theta
         seen = np.concatenate([np.ones((losses.shape[1], 1)), self.objective.inputs.features], axis=1)
@@ -332,8 +369,7 @@ def _selector(seen: Array, losses: Array) -> Array:
 
     def expected(flat: Array) -> tuple[float, Array]:
         scores = np.concatenate([np.zeros((seen.shape[0], 1)), seen @ flat.reshape(shape).T], axis=1)
-        chances = np.exp(scores - scores.max(axis=1, keepdims=True))
-        chances /= chances.sum(axis=1, keepdims=True)
+        chances = softmax(scores)
         mean = (chances * losses.T).sum(axis=1)
         slope = chances * (losses.T - mean[:, None]) / (scale * seen.shape[0])
         value = float(mean.mean() / scale + 1e-4 * (flat**2).sum())

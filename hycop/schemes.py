@@ -15,8 +15,8 @@ from hycop.primitive import is_reversible
 from hycop.program import ProgramBatch
 from hycop.query import Query, Setting
 
-MOST_COPIES = 4096
-"""How often a scheme is repeated at most."""
+MOST_SUBSTEPS = 4096
+"""A scheme is cut into at most this many equal steps."""
 
 
 @dataclass(frozen=True)
@@ -36,23 +36,23 @@ class Scheme:
     name: str
     order: int
     coefficients: tuple[float, ...]
-    copies: int = 1
+    substeps: int = 1
     outer: str | None = None
     cover: tuple[str, ...] | None = None
 
     def __str__(self) -> str:
-        repeat = f" x{self.copies}" if self.copies > 1 else ""
+        repeat = f" x{self.substeps}" if self.substeps > 1 else ""
         return f"{self.name}{repeat}{f'(outer={self.outer})' if self.outer else ''}"
 
-    def times(self, copies: int) -> Scheme:
-        """The scheme with its step cut into equal ones: scheme×m."""
-        if copies < 1:
-            raise InvalidInputError(f"scheme {self.name}: {copies} copies; at least 1 is needed")
-        if self.copies * copies > MOST_COPIES:
+    def with_substeps(self, substeps: int) -> Scheme:
+        """The scheme with each of its steps cut into equal ones: scheme×m."""
+        if substeps < 1:
+            raise InvalidInputError(f"scheme {self.name}: {substeps} substeps; at least 1 is needed")
+        if self.substeps * substeps > MOST_SUBSTEPS:
             raise InvalidInputError(
-                f"scheme {self.name}: {self.copies * copies} copies; at most {MOST_COPIES} are allowed"
+                f"scheme {self.name}: {self.substeps * substeps} substeps; at most {MOST_SUBSTEPS} are allowed"
             )
-        return replace(self, copies=self.copies * copies)
+        return replace(self, substeps=self.substeps * substeps)
 
     def with_outer(self, primitive: str) -> Scheme:
         return replace(self, outer=primitive)
@@ -100,15 +100,15 @@ class Scheme:
         index = [dictionary.names.index(name) for name in names]
         ops: list[int] = []
         fractions: list[float] = []
-        for k, weight in enumerate(self.weights * self.copies):
-            # an odd number of weights per copy starts the next copy with χ again, not with χ*
+        for k, weight in enumerate(self.weights * self.substeps):
+            # an odd number of weights per substep starts the next one with χ again, not with χ*
             forwards = k % len(self.weights) % 2 == 0
             for op in index if forwards else index[::-1]:
                 if ops and ops[-1] == op:
-                    fractions[-1] += weight / self.copies
+                    fractions[-1] += weight / self.substeps
                 else:
                     ops.append(op)
-                    fractions.append(weight / self.copies)
+                    fractions.append(weight / self.substeps)
         batch = query.batch
         return ProgramBatch(
             dictionary.names, np.tile(ops, (batch, 1)), np.asarray(query.time)[:, None] * np.asarray(fractions)
@@ -181,8 +181,8 @@ SCHEMES: Mapping[str, Scheme] = _schemes()
 """The named schemes; SABA of any other number of stages and scheme×m come from ``splitting``."""
 
 _SPELLING = re.compile(
-    r"^(?P<base>[a-z]+?\d*)(?:\s*[x×*]\s*(?P<copies>\d+))?(?:\s*\(\s*outer\s*=\s*(?P<outer>.+?)\s*\))?"
-    r"(?:\s*[x×*]\s*(?P<copies_last>\d+))?$"
+    r"^(?P<base>[a-z]+?\d*)(?:\s*[x×*]\s*(?P<substeps>\d+))?(?:\s*\(\s*outer\s*=\s*(?P<outer>.+?)\s*\))?"
+    r"(?:\s*[x×*]\s*(?P<substeps_last>\d+))?$"
 )
 
 
@@ -202,7 +202,7 @@ def splitting(name: str) -> Scheme:
     if base in SCHEMES:
         scheme = SCHEMES[base]
     elif re.fullmatch(r"saba\d+", base):
-        scheme = _gauss_legendre(int(base[4:]))
+        scheme = _gauss_legendre(int(base[4:][:9]))
     else:
         raise UnknownNameError(
             "scheme",
@@ -210,31 +210,31 @@ def splitting(name: str) -> Scheme:
             [scheme.name for scheme in SCHEMES.values()],
             "(also SABAn, 'NAME xM', 'NAME(outer=PRIMITIVE)')",
         )
-    copies = match["copies"] or match["copies_last"]
-    if copies:
-        scheme = scheme.times(int(copies))
+    substeps = match["substeps"] or match["substeps_last"]
+    if substeps:
+        scheme = scheme.with_substeps(int(substeps[:9]))  # more digits are too many substeps anyway
     return scheme.with_outer(match["outer"]) if match["outer"] else scheme
 
 
 def portfolio(
     dictionary: Dictionary,
     setting: Setting,
-    copies: Sequence[int] = (1, 2, 4, 8),
+    substeps: Sequence[int] = (1, 2, 4, 8),
     covers: Sequence[Sequence[str]] | None = None,
 ) -> tuple[Scheme, ...]:
-    """Every named scheme that these primitives can run, with each distinct outer operator, repeated ``copies`` times;
+    """Every named scheme that these primitives can run, with each distinct outer operator, cut into ``substeps``;
     for each of the ``covers`` if the dictionary has more than one, or more than the equation needs.
 
     Which of two primitives that share a transform is outside makes no difference, so only the first is offered.
     """
     if covers is not None:
         parts = [(cover, Dictionary({name: dictionary[name] for name in cover})) for cover in covers]
-        return tuple(scheme.within(cover) for cover, part in parts for scheme in portfolio(part, setting, copies))
+        return tuple(scheme.within(cover) for cover, part in parts for scheme in portfolio(part, setting, substeps))
     names = process_order(dictionary, setting)
     reversible = all(is_reversible(dictionary[name]) for name in names)
     _, *others = _commuting_groups(names, dictionary, setting)
     outers = [None, *(group[0] for group in others)] if others else [None]
     schemes = [scheme for scheme in SCHEMES.values() if reversible or not scheme.backwards]
     return tuple(
-        replace(scheme.times(times), outer=outer) for outer in outers for scheme in schemes for times in copies
+        replace(scheme.with_substeps(count), outer=outer) for outer in outers for scheme in schemes for count in substeps
     )

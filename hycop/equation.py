@@ -1,0 +1,170 @@
+"""What is solved: the processes, channels and coefficients of a PDE, and what makes its queries dimensionless."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal, get_args
+
+import numpy as np
+
+from hycop.errors import InvalidInputError, UnknownNameError
+from hycop.grid import AXES, Array
+from hycop.query import Channel, Setting
+
+Kind = Literal["velocity", "diffusivity", "rate", "other"]
+
+
+@dataclass(frozen=True)
+class Coefficient:
+    """A physical coefficient of an equation.
+
+    ``kind`` gives its time scale: a ``velocity`` c crosses the box in L/c, a ``diffusivity`` D spreads over it in L²/D,
+    a ``rate`` r grows e-fold in 1/r; any ``other`` coefficient has none. A velocity or diffusivity acts along ``axis``,
+    or along every axis if that is None. The equation is well-posed for values ``above`` a number, or ``at_least`` one.
+    """
+
+    kind: Kind = "other"
+    axis: int | None = None
+    above: float | None = None
+    at_least: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(Kind):
+            raise UnknownNameError("kind of coefficient", str(self.kind), get_args(Kind))
+        if self.axis is not None and self.axis not in range(len(AXES)):
+            raise InvalidInputError(f"axis {self.axis!r} of a coefficient: 0, 1, 2 or None is needed")
+
+    def check(self, name: str, values: Array) -> None:
+        """Refuses values for which the equation is ill-posed."""
+        bad, need = np.zeros(values.shape, dtype=bool), ""
+        if self.above is not None:
+            bad, need = values <= self.above, f"be above {self.above:g}"
+        if self.at_least is not None:
+            below = values < self.at_least
+            need = need if bad.any() else "not be negative" if self.at_least == 0 else f"be at least {self.at_least:g}"
+            bad = bad | below
+        if bad.any():
+            sample = int(np.flatnonzero(bad)[0])
+            raise InvalidInputError(f"parameter '{name}' is {values[sample]:g} for sample {sample}: it must {need}")
+
+
+def per_axis(letter: str, kind: Kind, axes: int, at_least: float | None = None) -> dict[str, Coefficient]:
+    """One coefficient for each axis, named by its letter: ``cx``, ``cy``, …
+
+    >>> sorted(per_axis("D", "diffusivity", 2, at_least=0.0))
+    ['Dx', 'Dy']
+    """
+    return {letter + AXES[axis]: Coefficient(kind, axis, at_least=at_least) for axis in range(axes)}
+
+
+@dataclass(frozen=True)
+class Equation:
+    """A PDE u_t = Σ_j F_j(u) as a sum of processes, with the coefficients that a query must give.
+
+    ``channels`` are those of the state, by name or as ``Channel``; ``positive`` names those, and reported variables,
+    that must stay above zero. ``features`` name what a policy sees of a query (None: every feature that applies),
+    ``gain_features`` what feeds its gains. Query times are measured against the time scales of the coefficients, of
+    state-dependent ``speeds`` (names in ``hycop.features.SPEEDS``), and of ``unit_rate`` e-foldings per unit of time
+    where the equation has no rate. ``guessed`` marks an equation that was made from the names in a dataset: its time
+    scales may be incomplete, so that programs are also repeated for query times beyond those of training.
+
+    >>> heat = Equation("heat", ("conduction",), ("T",), {"k": Coefficient("diffusivity", at_least=0.0)})
+    >>> heat.channels, heat.coefficients["k"].kind
+    ((Channel(name='T', normal=None),), 'diffusivity')
+    """
+
+    name: str
+    processes: tuple[str, ...]
+    channels: tuple[Channel, ...]
+    coefficients: Mapping[str, Coefficient] = field(default_factory=dict)
+    features: tuple[str, ...] | None = None
+    gain_features: tuple[str, ...] = ()
+    speeds: tuple[str, ...] = ()
+    unit_rate: float = 0.0
+    positive: tuple[str, ...] = ()
+    formula: str = ""
+    guessed: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("processes", "channels", "gain_features", "speeds", "positive"):
+            given = getattr(self, name)
+            if isinstance(given, str | Channel):
+                raise InvalidInputError(f"{name} of equation {self.name} is {given!r}: a tuple is needed")
+            object.__setattr__(self, name, tuple(given))
+        if not self.processes or len(set(self.processes)) < len(self.processes):
+            raise InvalidInputError(f"processes of equation {self.name}: at least one is needed, each once")
+        channels = tuple(one if isinstance(one, Channel) else Channel(one) for one in self.channels)
+        if not channels:
+            raise InvalidInputError(f"channels of equation {self.name}: at least one is needed")
+        object.__setattr__(self, "channels", channels)
+        object.__setattr__(self, "coefficients", dict(self.coefficients))
+        if self.features is not None:
+            object.__setattr__(self, "features", tuple(self.features))
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.processes, self.channels))
+
+    def with_process(self, process: str, coefficients: Mapping[str, Coefficient] | None = None) -> Equation:
+        """The equation with one more process, and the coefficients that it brings."""
+        if process in self.processes:
+            raise InvalidInputError(f"equation {self.name} has the process '{process}' already")
+        more = {**self.coefficients, **(coefficients or {})}
+        return replace(self, processes=(*self.processes, process), coefficients=more)
+
+    def check_names(self, params: Mapping[str, object], *, complete: bool = True) -> None:
+        """Refuses coefficients that the equation does not have, and, if they must be ``complete``, missing ones. What a
+        guessed equation has is not known."""
+        known = self.coefficients
+        if self.guessed:
+            return
+        for name in params:
+            if name not in known:
+                raise UnknownNameError("parameter", name, known, f"(of {self.name})")
+        for name in known:
+            if complete and name not in params:
+                raise InvalidInputError(
+                    f"parameter '{name}' of {self.name} is missing (given: {_listed(params)}; for PDEBench's files: "
+                    f"--param {name}=…)"
+                )
+
+    def check_setting(self, setting: Setting) -> None:
+        """Refuses a setting whose coefficients are not those of the equation, or make it ill-posed."""
+        self.check_names(setting.params)
+        for name, values in setting.params.items():
+            self.coefficients[name].check(name, values)
+
+    def check_states(self, states: Array, setting: Setting, frame: int, vacuum: bool = False) -> None:
+        """Refuses states (batch, channel, *grid) with a depth, density or pressure that must be ``positive`` and is not.
+        Where a primitive bears a ``vacuum``, zero is allowed, but nothing cannot move."""
+        momenta = [position for position, channel in enumerate(setting.channels) if channel.normal is not None]
+        for position, channel in enumerate(setting.channels):
+            if channel.name not in self.positive:
+                continue
+            lowest = states[:, position].reshape(setting.batch, -1).min(axis=1)
+            bad = np.flatnonzero(~(lowest >= 0 if vacuum else lowest > 0))
+            if bad.size:
+                raise InvalidInputError(
+                    f"{channel.name} of sample {bad[0]}, time index {frame}, is {lowest[bad[0]]:g} somewhere: "
+                    f"it must {'not be negative' if vacuum else 'be above zero'}"
+                )
+            empty = (states[:, position] == 0)[:, None]
+            moving = (empty & (states[:, momenta] != 0)).reshape(setting.batch, -1).any(axis=1)
+            if moving.any():
+                raise InvalidInputError(
+                    f"{channel.name} of sample {np.flatnonzero(moving)[0]}, time index {frame}, is 0 where there is "
+                    "momentum: nothing cannot move"
+                )
+
+
+def same_equation(one: Equation, other: Equation) -> bool:
+    """Whether a model of one equation can answer queries of the other: same processes, channels and coefficients."""
+    return (one.processes, one.channels, set(one.coefficients)) == (
+        other.processes,
+        other.channels,
+        set(other.coefficients),
+    )
+
+
+def _listed(names: Mapping[str, object]) -> str:
+    return ", ".join(names) or "none"

@@ -1,0 +1,109 @@
+"""What a person wants to see of a model: its answers to a file of queries, and the program behind one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hycop.data import Dataset
+from hycop.dictionary import Dictionary
+from hycop.errors import InvalidInputError
+from hycop.execution import measure, simplify
+from hycop.grid import Array
+from hycop.program import Program
+from hycop.query import Query
+from hycop.schemes import Scheme
+from hycop.surrogate import HyCOP
+from hycop.version import __version__
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """A query and the program that answers it: as it was written, and ``as_run`` with equal neighbours merged; its work
+    and, of a learned program, the features that led to it."""
+
+    method: str
+    time: float
+    params: Mapping[str, float]
+    written: Program
+    as_run: Program
+    work: float
+    features: Mapping[str, float]
+    changes: tuple[str, ...] = ()
+    """What was swapped in the model since it was trained."""
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "method": self.method,
+            "program": self.written.to_json(),
+            "as_run": self.as_run.to_json(),
+            "work": self.work,
+            "features": dict(self.features),
+            "time": self.time,
+            "params": dict(self.params),
+        }
+
+
+def inspected(
+    writer: HyCOP | Scheme, query: Query, dictionary: Dictionary | None = None, refinement: int = 1
+) -> Inspection:
+    """The program that a model, or a scheme with a dictionary, writes for the first of some queries."""
+    one = query.take(slice(0, 1))
+    features: Mapping[str, Array] = {}
+    if isinstance(writer, HyCOP):
+        model = writer.model
+        dictionary, refinement = dictionary or model.dictionary, model.refinement
+        programs, values, _ = replace(model, dictionary=dictionary).compose(one)
+        features = dict(zip(model.scope.view.features.names, values.features[0], strict=True))
+    else:
+        if dictionary is None:
+            raise InvalidInputError(f"scheme {writer} composes a dictionary: give one")
+        programs = writer.programs(one, dictionary)
+    return Inspection(
+        "HyCOP" if isinstance(writer, HyCOP) else str(writer),
+        float(one.time[0]),
+        {key: float(value[0]) for key, value in one.setting.params.items()},
+        programs[0],
+        simplify(programs, dictionary, one.setting)[0],
+        float(measure(programs, dictionary, one, refinement=refinement).work[0]),
+        {key: float(value) for key, value in features.items()},
+        writer.model.record.changes if isinstance(writer, HyCOP) else (),
+    )
+
+
+def common_times(data: Dataset) -> list[float]:
+    """The later times of all samples, counted from their initial states, if they are the same."""
+    elapsed = data.times - data.times[:, :1]
+    if np.ptp(elapsed, axis=0).any():
+        raise InvalidInputError("the samples have times of their own; say at which times to answer, as --times 0.1,0.2")
+    later: list[float] = elapsed[0, 1:].tolist()
+    return later
+
+
+def answers(
+    model: HyCOP,
+    data: Dataset,
+    times: Sequence[float] | None = None,
+    boundary: str | Sequence[str] | None = None,
+) -> Dataset:
+    """A model's answers to the initial states of the data, at given times after them or at the data's own. What is not
+    to be trusted is marked, with the reason; ``boundary`` replaces that of the data."""
+    data = data.arranged(model.model.equation.channels)
+    asked = common_times(data) if times is None else list(times)
+    grid = data.setting.grid if boundary is None else data.setting.grid.with_boundary(boundary)
+    initial = data.states[:, 0]
+    answer = model.answer(model.query(initial, data.setting.params, asked, grid.lengths, grid.boundary))
+    shape = (data.samples, len(asked))
+    reasons = np.array([", ".join(each) for each in answer.reasons], dtype=np.str_).reshape(shape)
+    return Dataset(
+        problem=data.problem,
+        split=data.split,
+        states=np.concatenate([data.states[:, :1], answer.states.reshape(*shape, *initial.shape[1:])], axis=1),
+        times=data.times[:, :1] + np.array([0.0, *asked]),
+        setting=data.setting.with_grid(grid),
+        version=__version__,
+        untrusted=np.pad(answer.untrusted.reshape(shape), ((0, 0), (1, 0))),
+        reasons=np.concatenate([np.full((data.samples, 1), "", dtype=reasons.dtype), reasons], axis=1),
+    )

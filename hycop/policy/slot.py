@@ -1,0 +1,258 @@
+"""The default policy: chooses among operator patterns, and tilts the durations of their steps with the features."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+
+from hycop.errors import IncompatibleError, InvalidInputError
+from hycop.grid import Array
+from hycop.policy.allotment import Allotment, Inputs, allotted, seen_by
+from hycop.policy.theta import Layout, carried, checked_thetas, laid_out
+from hycop.program import EMPTY, ProgramBatch
+
+LONGEST = 18
+"""K_max: a policy's program has at most this many steps."""
+
+MOST_PARAMETERS = 100
+
+
+def affordable_tilts(wanted: int, allotment: Allotment, features: int, steps: int) -> int:
+    """As many tilts as wanted, or as leave a pattern of so many steps no more than the most parameters."""
+    together = max(len(cover) for cover in allotment.covers) + len(allotment.redundant)
+    room = MOST_PARAMETERS - steps - allotment.size
+    return max(1, min(wanted, room // max(1, features * together)))
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """An order of primitives with the shares of a classical scheme to start from; indices into the names."""
+
+    ops: tuple[int, ...]
+    shares: tuple[float, ...]
+    origin: str = ""
+
+    def __post_init__(self) -> None:
+        if len(self.ops) != len(self.shares) or min(self.shares, default=0.0) <= 0:
+            raise InvalidInputError(f"pattern {self.origin}: a positive share is needed for each step")
+        if len(self.ops) > LONGEST:
+            raise InvalidInputError(f"pattern {self.origin}: {len(self.ops)} steps; at most {LONGEST} are allowed")
+
+    def slots(self, op: int) -> Array:
+        return np.flatnonzero(np.asarray(self.ops) == op)
+
+
+@dataclass(frozen=True)
+class SlotPolicy:
+    """Chooses per query among operator patterns; the steps of a primitive share its time by a softmax
+
+        share[p, ·] = softmax(log(classical share) + b_p + Σ_j φ_j(position) t_{p,j}·x),   j = 1 … ``tilts``
+
+    with φ_j a polynomial of degree j in the position of the step among its own kind. At theta = 0 it is the classical
+    scheme of the first pattern. The pattern is the one with the largest s_k·(1, x).
+    """
+
+    patterns: tuple[Pattern, ...]
+    allotment: Allotment
+    features: int
+    tilts: int = 2
+
+    @property
+    def size(self) -> int:
+        return sum(self._pattern_size(pattern) for pattern in self.patterns) + self._selector
+
+    @property
+    def _selector(self) -> int:
+        return (len(self.patterns) - 1) * (1 + self.features)
+
+    def _pattern_size(self, pattern: Pattern) -> int:
+        return self.allotment.within(pattern.ops).size + sum(
+            len(slots) + self.features * len(basis) for _, slots, basis in _shared(pattern, self.tilts)
+        )
+
+    def alone(self) -> SlotPolicy:
+        """The first pattern without features: one program for all queries."""
+        return replace(self, patterns=self.patterns[:1], features=0)
+
+    def layout(self) -> Layout:
+        """For each pattern the ``shares`` and tilts of its primitives and what the allotment has; then the selector."""
+        sizes: list[tuple[str, int]] = []
+        for index, pattern in enumerate(self.patterns):
+            for op, slots, basis in _shared(pattern, self.tilts):
+                name = f"{index}.{self.allotment.names[op]}"
+                sizes.append((f"{name}.shares", len(slots)))
+                sizes += [(f"{name}.tilt{degree}", self.features) for degree in range(1, 1 + len(basis))]
+            sizes += [(f"{index}.{name}", size) for name, size in self.allotment.within(pattern.ops).sizes()]
+        return laid_out([*sizes, *((f"{row}.selector", 1 + self.features) for row in range(1, len(self.patterns)))])
+
+    def adding(self, theta: Array, name: str, allotment: Allotment) -> tuple[SlotPolicy, Array]:
+        """A primitive of a new process is half at the start and half at the end of every program, as Strang would have
+        it; a redundant one has a step at the end. One that overlaps with others comes with a further pattern in which
+        it takes their place, chosen for no query until something is learned."""
+        op = allotment.names.index(name)
+        if all(op in cover for cover in allotment.covers):
+            patterns = tuple(_around(pattern, op) for pattern in self.patterns)
+        elif op in allotment.redundant:
+            patterns = tuple(
+                replace(pattern, ops=(*pattern.ops, op), shares=(*pattern.shares, 1.0)) for pattern in self.patterns
+            )
+        else:
+            patterns = (*self.patterns, _in_place(self.patterns[0], op, allotment))
+        policy = replace(self, patterns=patterns, allotment=allotment)
+        return policy, carried(theta, self.layout(), policy.layout())
+
+    def without(self, theta: Array, name: str, allotment: Allotment | None = None) -> tuple[SlotPolicy, Array]:
+        """Patterns lose the steps of the primitive; those that then do not cover every process go."""
+        gone = self.allotment.names.index(name)
+        after = self.allotment if allotment is None else allotment
+        place = [after.names.index(each) if each in after.names else -1 for each in self.allotment.names]
+        kept: list[Pattern] = []
+        names: dict[str, str] = {}
+        for index, pattern in enumerate(self.patterns):
+            lean = _left(pattern, gone, place)
+            if lean is not None and after.within(lean.ops).covers:
+                names |= {key: key.replace(f"{index}.", f"{len(kept)}.", 1) for key in self._keys(index)}
+                kept.append(lean)
+        if not kept:
+            raise IncompatibleError(f"without '{name}' no program of this policy covers every process")
+        policy = replace(self, patterns=tuple(kept), allotment=after)
+        old = {names[key]: part for key, part in self.layout().items() if key in names}
+        return policy, carried(theta, old, policy.layout())
+
+    def _keys(self, index: int) -> list[str]:
+        return [key for key in self.layout() if key.startswith(f"{index}.")]
+
+    def alone_with(self, index: int, theta: Array) -> tuple[SlotPolicy, Array]:
+        """Only one of the patterns, with its parameters."""
+        return replace(self, patterns=(self.patterns[index],)), theta[self.parts()[index]]
+
+    def parts(self) -> list[slice]:
+        """Where the parameters of each pattern lie in theta; the selector's follow them."""
+        ends = np.cumsum([0, *(self._pattern_size(pattern) for pattern in self.patterns)])
+        return [slice(int(a), int(b)) for a, b in pairwise(ends)]
+
+    def programs(self, thetas: Array, inputs: Inputs) -> ProgramBatch:
+        thetas = checked_thetas(thetas, self.size)
+        members, batch = thetas.shape[0], inputs.batch
+        chosen = self.choices(thetas, inputs)
+        longest = max(len(pattern.ops) for pattern in self.patterns)
+        ops = np.full((members, batch, longest), EMPTY)
+        durations = np.zeros((members, batch, longest))
+        for index, (pattern, part) in enumerate(zip(self.patterns, self.parts(), strict=True)):
+            taken = chosen == index
+            if taken.any():
+                k = len(pattern.ops)
+                ops[..., :k] = np.where(taken[..., None], np.asarray(pattern.ops), ops[..., :k])
+                durations[..., :k] = np.where(
+                    taken[..., None], self._durations(pattern, thetas[:, part], inputs), durations[..., :k]
+                )
+        return ProgramBatch(
+            self.allotment.names, ops.reshape(members * batch, -1), durations.reshape(members * batch, -1)
+        )
+
+    def choices(self, thetas: Array, inputs: Inputs) -> Array:
+        """The pattern of every member and query, (members, batch)."""
+        members, batch = thetas.shape[0], inputs.batch
+        if len(self.patterns) == 1:
+            return np.zeros((members, batch), dtype=np.int64)
+        rows = thetas[:, thetas.shape[1] - self._selector :].reshape(members, len(self.patterns) - 1, -1)
+        seen = np.concatenate([np.ones((batch, 1)), inputs.features], axis=1)
+        scores = seen_by(rows, seen)
+        return np.argmax(np.concatenate([np.zeros((members, batch, 1)), scores], axis=2), axis=2)
+
+    def _durations(self, pattern: Pattern, theta: Array, inputs: Inputs) -> Array:
+        members, batch, k = theta.shape[0], inputs.batch, len(pattern.ops)
+        logits = np.tile(np.log(pattern.shares), (members, batch, 1))
+        used = 0
+        for _, slots, basis in _shared(pattern, self.tilts):
+            logits[..., slots] += theta[:, None, used : used + len(slots)]
+            used += len(slots)
+            for phi in basis:
+                tilt = seen_by(theta[:, None, used : used + self.features], inputs.features)
+                logits[..., slots] += tilt * phi
+                used += self.features
+        allotment = self.allotment.within(pattern.ops)
+        amounts = allotment.amounts(theta[:, used:], inputs)
+        rows = members * batch
+        # against overflow, and for those that share something only: else the large logits of one primitive would make
+        # all weights of another vanish
+        literal = allotment.budget == "literal"
+        for together in [np.arange(k)] if literal else [pattern.slots(op) for op in set(pattern.ops)]:
+            logits[..., together] -= logits[..., together].max(axis=2, keepdims=True)
+        return allotted(
+            np.broadcast_to(np.asarray(pattern.ops), (rows, k)),
+            np.exp(logits).reshape(rows, k),
+            amounts.reshape(rows, -1),
+            np.tile(inputs.time, members),
+            allotment.budget,
+        ).reshape(members, batch, k)
+
+
+@lru_cache(maxsize=256)
+def _shared(pattern: Pattern, tilts: int) -> list[tuple[int, Array, list[Array]]]:
+    """For each primitive with several steps: its index, its slots, and the position functions that features tilt."""
+    out = []
+    for op in dict.fromkeys(pattern.ops):
+        slots = pattern.slots(op)
+        if len(slots) > 1:
+            basis = _polynomials(np.linspace(-1.0, 1.0, len(slots)), min(tilts, len(slots) - 1))
+            out.append((op, slots, basis))
+    return out
+
+
+def _polynomials(x: Array, highest: int) -> list[Array]:
+    """xʲ less its parts in lower powers, for j = 1 … highest: orthogonal to each other over symmetric points."""
+    basis = [np.ones_like(x)]
+    for j in range(1, highest + 1):
+        power = x**j
+        # those of the other parity are orthogonal already
+        basis.append(power - sum(np.mean(power * lower) / np.mean(lower**2) * lower for lower in basis[j % 2 : j : 2]))
+    return basis[1:]
+
+
+def _around(pattern: Pattern, op: int) -> Pattern:
+    """The pattern with half of a new primitive before it and half after it; one step after it if there is no room."""
+    if len(pattern.ops) + 2 > LONGEST:
+        return replace(pattern, ops=(*pattern.ops, op), shares=(*pattern.shares, 1.0))
+    return replace(pattern, ops=(op, *pattern.ops, op), shares=(0.5, *pattern.shares, 0.5))
+
+
+def _in_place(pattern: Pattern, op: int, allotment: Allotment) -> Pattern:
+    """The pattern with a new primitive in place of those that it can stand for: at the steps of the one that has most."""
+    used = set(pattern.ops)
+    covers = [cover for cover in allotment.covers if op in cover and set(cover) - {op} <= used]
+    if not covers:
+        raise IncompatibleError(f"'{allotment.names[op]}' cannot stand for primitives that the policy uses")
+    cover = max(covers, key=len)
+    replaced = used - set(cover) - set(allotment.redundant)
+    first = max(sorted(replaced), key=pattern.ops.count)
+    steps = [
+        (op if each == first else each, share)
+        for each, share in zip(pattern.ops, pattern.shares, strict=True)
+        if each == first or each not in replaced
+    ]
+    return _merged(steps, f"{pattern.origin}, with {allotment.names[op]}")
+
+
+def _left(pattern: Pattern, gone: int, place: Sequence[int]) -> Pattern | None:
+    """The pattern without one primitive, its indices moved to their new place; None if nothing is left."""
+    steps = [
+        (place[op], share) for op, share in zip(pattern.ops, pattern.shares, strict=True) if op != gone and place[op] >= 0
+    ]
+    return _merged(steps, pattern.origin) if steps else None
+
+
+def _merged(steps: Sequence[tuple[int, float]], origin: str) -> Pattern:
+    """Equal neighbours become one step."""
+    out: list[tuple[int, float]] = []
+    for op, share in steps:
+        if out and out[-1][0] == op:
+            out[-1] = (op, out[-1][1] + share)
+        else:
+            out.append((op, share))
+    ops, shares = zip(*out, strict=True)
+    return Pattern(ops, shares, origin)

@@ -1,0 +1,187 @@
+"""What training has seen: ranges of features and coefficients, longest times, boundary. It alone says what is outside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from hycop.equation import Equation
+from hycop.features import FeatureMap, FeatureRange, Observed, dimensionless_times
+from hycop.grid import Array
+from hycop.policy import Inputs
+from hycop.query import Query
+
+TIME_TOLERANCE = 1e-6
+"""A time may be longer than the longest trained by this share: files in single precision round it."""
+
+SAME_COEFFICIENT = 0.1
+"""Share by which a coefficient may differ from the one that all of training had."""
+
+
+class Values(NamedTuple):
+    """Features of a batch of queries as they are, (batch, name): those that policies see, and those that feed gains."""
+
+    features: Array
+    gains: Array
+
+
+@dataclass(frozen=True)
+class View:
+    """What a policy sees: named features, those that feed gains, and the ranges over which it has learned them."""
+
+    features: FeatureMap
+    ranges: FeatureRange
+    gain_features: FeatureMap
+    gain_ranges: FeatureRange
+
+    @classmethod
+    def of(cls, features: FeatureMap, gain_features: FeatureMap, seen: Query | Observed) -> View:
+        return cls(features, FeatureRange.of(features(seen)), gain_features, FeatureRange.of(gain_features(seen)))
+
+    @classmethod
+    def nothing(cls) -> View:
+        return cls(FeatureMap(()), FeatureRange((), ()), FeatureMap(()), FeatureRange((), ()))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (*self.features.names, *self.gain_features.names)
+
+    def values(self, seen: Query | Observed) -> Values:
+        return Values(self.features(seen), self.gain_features(seen))
+
+    def inputs(self, values: Values, time: Array) -> Inputs:
+        """Features normalised and clipped; those of gains clipped only, because gains know their scale, and from above
+        only, because a gain tends to the exact 1 with its feature to 0."""
+        clipped = np.minimum(values.gains, np.asarray(self.gain_ranges.high))
+        return Inputs(self.ranges.normalised(values.features), clipped, time)
+
+    def __call__(self, query: Query, equation: Equation | None = None) -> Inputs:
+        return self.inputs(self.values(Observed(query, equation)), query.time)
+
+    def outside(self, values: Values) -> Array:
+        """Which of the names of which queries lie where nothing was learned, (batch, name)."""
+        beyond = ~(values.gains <= np.asarray(self.gain_ranges.high))
+        return np.concatenate([self.ranges.outside(values.features), beyond], axis=1)
+
+    def far(self, values: Values) -> Array:
+        """Which queries lie further outside than the trained range is wide, (batch,)."""
+        return np.asarray(self.ranges.far(values.features).any(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class Scope:
+    """What was trained, and so what a model may be trusted with.
+
+    ``longest`` are the longest dimensionless times of training (crossings, spreads, e-foldings), ``longest_time`` the
+    longest time itself where the equation's time scales were guessed. ``constants`` are coefficients that were the same
+    in all of training. ``coefficients`` are ranges of the others: all that was trained where no feature sees them, else
+    only their sign (not of velocities: a mirror turns those round). ``boundary`` is that of training, and ``untrained``
+    names primitives that were swapped in later.
+    """
+
+    view: View
+    longest: tuple[float, ...]
+    boundary: tuple[str, ...]
+    longest_time: float | None = None
+    constants: Mapping[str, float] = field(default_factory=dict)
+    coefficients: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    untrained: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, equation: Equation, view: View, queries: Sequence[Query]) -> Scope:
+        """The scope of a training run on some queries."""
+        times = np.concatenate([dimensionless_times(Observed(query, equation)) for query in queries]).max(axis=0)
+        longest_time = max(float(query.time.max()) for query in queries) or None
+        return cls(
+            view,
+            tuple(times.tolist()),
+            queries[0].grid.boundary,
+            longest_time if equation.guessed else None,
+            constant_coefficients(queries),
+            coefficient_ranges(
+                queries, equation, view.features if equation.features is None else FeatureMap(equation.features)
+            ),
+        )
+
+    def ratio(self, seen: Observed) -> Array:
+        """The query times over the longest trained, (batch,), by the time scale for which that is largest."""
+        known = np.asarray(self.longest)
+        times = dimensionless_times(seen)
+        ratio: Array = np.where(known > 0, times / np.where(known > 0, known, 1.0), 0.0).max(axis=1)
+        return ratio if self.longest_time is None else np.maximum(ratio, seen.time / self.longest_time)
+
+    def far(self, query: Query, values: Values) -> Array:
+        """Queries (batch,) about which training says nothing: a feature or coefficient further outside its range than
+        that is wide, or another value of a constant."""
+        out: Array = self.view.far(values) | self._other_constants(query).any(axis=1)
+        for name, (low, high) in self.coefficients.items():
+            width, given = high - low, query.setting.params.get(name, np.array(low))
+            out |= (given < low - width) | (given - high > width)
+        return out
+
+    def outside(self, query: Query, values: Values) -> dict[str, Array]:
+        """Which queries (batch,) lie outside training, by the reason: a feature, a coefficient, the time, the boundary
+        or a primitive. Only reasons that apply are listed. The initial state itself is always inside."""
+        found: dict[str, Array] = {}
+        asked = [*zip(self.view.names, self.view.outside(values).T, strict=True)]
+        asked += zip(self.constants, self._other_constants(query).T, strict=True)
+        for name, (low, high) in self.coefficients.items():
+            given = query.setting.params.get(name, np.full(query.batch, low))
+            asked.append((name, (given < low) | (given > high)))
+        if self.longest_time is not None:
+            asked.append(("time", query.time > self.longest_time * (1 + TIME_TOLERANCE)))
+        later = query.time > 0
+        asked += [(f"primitive {name}", later) for name in self.untrained]
+        if query.grid.boundary != self.boundary:
+            asked.append((f"boundary {query.grid.boundary_name}", later))
+        for name, outside in asked:  # a coefficient may have the name of a feature
+            if (outside & later).any():
+                found[name] = found.get(name, False) | (outside & later)
+        return found
+
+    def _other_constants(self, query: Query) -> Array:
+        """Which of the constants differ, (batch, name)."""
+        out = np.zeros((query.batch, len(self.constants)), dtype=bool)
+        for index, (name, value) in enumerate(self.constants.items()):
+            given = query.setting.params.get(name, np.array(value))
+            out[:, index] = np.abs(given - value) > SAME_COEFFICIENT * abs(value)
+        return out
+
+
+def constant_coefficients(queries: Sequence[Query]) -> dict[str, float]:
+    """Coefficients that are the same in all queries."""
+    every = {
+        name: np.concatenate([query.setting.params[name] for query in queries]) for name in queries[0].setting.params
+    }
+    return {name: float(values[0]) for name, values in every.items() if np.ptp(values) == 0}
+
+
+def coefficient_ranges(
+    queries: Sequence[Query], equation: Equation, features: FeatureMap
+) -> dict[str, tuple[float, float]]:
+    """Of coefficients that differ from query to query: all of what was trained if none of the ``features`` sees them,
+    else, where they all have the same sign, all of that sign (not of velocities: a mirror turns those round)."""
+    most = float(np.finfo(np.float64).max)
+    found: dict[str, tuple[float, float]] = {}
+    for name in queries[0].setting.params:
+        values = np.concatenate([query.setting.params[name] for query in queries])
+        low, high = float(values.min()), float(values.max())
+        known = equation.coefficients.get(name)
+        if low == high:
+            continue
+        if not _seen(name, features, equation, queries[0]):
+            found[name] = (low, high)
+        elif (low > 0 or high < 0) and not (known is not None and known.kind == "velocity"):
+            found[name] = (0.0, most) if low > 0 else (-most, 0.0)
+    return found
+
+
+def _seen(name: str, features: FeatureMap, equation: Equation, query: Query) -> bool:
+    """Whether the features of a query change with one of its coefficients."""
+    setting = query.setting
+    other = replace(setting, params={**setting.params, name: 0.5 * setting.params[name]})
+    here, there = (features(Observed(each, equation)) for each in (query, replace(query, setting=other)))
+    return not np.array_equal(here, there, equal_nan=True)
