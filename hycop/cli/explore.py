@@ -14,10 +14,9 @@ from hycop.cli.common import (
     SeedOption,
     SplitOption,
     app,
-    err,
-    out,
     report_json,
 )
+from hycop.cli.terminal import say, show, tell
 from hycop.conformance import check_primitive, load_primitive
 from hycop.errors import InvalidInputError
 from hycop.execution import measure, simplify
@@ -43,24 +42,24 @@ def problems(
         grid = RichTable("problem", "equation", "grid", "dictionaries")
         for entry in chosen:
             grid.add_row(entry.name, entry.equation, "x".join(map(str, entry.shape)), ", ".join(entry.dictionaries))
-        out.print(grid)
+        show(grid)
     else:
         _describe(chosen[0])
     report_json(json_file, {"problems": [_as_json(entry) for entry in chosen]})
 
 
 def _describe(entry: Problem) -> None:
-    out.print(f"[bold]{entry.name}[/]: {entry.equation}\n{entry.behaviour}", highlight=False)
-    out.print(f"grid {'x'.join(map(str, entry.shape))}, box {entry.lengths}, boundary {', '.join(entry.boundary)}")
+    say(f"{entry.name}: {entry.equation}\n{entry.behaviour}")
+    say(f"grid {'x'.join(map(str, entry.shape))}, box {entry.lengths}, boundary {', '.join(entry.boundary)}")
     for name, split in entry.splits.items():
         ranges = "; ".join(
             f"{parameter} in {' or '.join(f'[{low:g}, {high:g}]' for low, high in intervals)}"
             for parameter, intervals in split.params.items()
         )
-        out.print(f"[bold]{name}[/]: T in [{split.time[0]:g}, {split.time[1]:g}]; {ranges}", highlight=False)
-        out.print(f"  initial states: {', '.join(split.initial)}", highlight=False)
+        say(f"{name}: T in [{split.time[0]:g}, {split.time[1]:g}]; {ranges}")
+        say(f"  initial states: {', '.join(split.initial)}")
     for name, dictionary in entry.dictionaries.items():
-        out.print(f"dictionary [bold]{name}[/]: {dictionary!r}", highlight=False)
+        say(f"dictionary {name}: {dictionary!r}")
 
 
 def _as_json(entry: Problem) -> dict[str, object]:
@@ -119,21 +118,19 @@ def program_command(
     work = float(measure(programs, parts, query, refinement=refinement).work[0])
     params = {key: float(value[0]) for key, value in query.setting.params.items()}
     values = ", ".join(f"{key}={value:.4g}" for key, value in params.items())
-    out.print(
-        f"query     {chosen.name}/{split} sample {sample}: T={float(query.time[0]):.4g}, {values}", highlight=False
-    )
+    say(f"query     {chosen.name}/{split} sample {sample}: T={float(query.time[0]):.4g}, {values}")
     for line in () if model is None else model.model.changes:
-        out.print(f"swapped   {line}", highlight=False)
+        say(f"swapped   {line}")
     seen = {} if model is None or scheme else _seen(model, query)
     if seen:
-        out.print(f"features  {', '.join(f'{key} {value:.3g}' for key, value in seen.items())}", highlight=False)
-    out.print(f"{writer!s:9} {programs[0]}", highlight=False)
-    out.print(f"as run    {reduced[0]}", highlight=False)
-    out.print(f"work      {work:.6g} channel-cell updates", highlight=False)
+        say(f"features  {', '.join(f'{key} {value:.3g}' for key, value in seen.items())}")
+    say(f"{writer!s:9} {programs[0]}")
+    say(f"as run    {reduced[0]}")
+    say(f"work      {work:.6g} channel-cell updates")
     if figure is not None:
         with replacing(figure) as temporary:
             timeline_figure({str(writer): programs[0], "as run": reduced[0]}, parts.names).savefig(temporary, dpi=120)
-        err.print(f"wrote {figure}")
+        tell(f"wrote {figure}")
     content = {"program": programs[0].to_json(), "as_run": reduced[0].to_json(), "work": work, "features": seen}
     report_json(json_file, {"method": str(writer), **content, "time": float(query.time[0]), "params": params})
 
@@ -159,7 +156,7 @@ def check(
     if seed < 0:
         raise InvalidInputError(f"--seed is {seed}: a whole number, at least 0, is needed")
     report = check_primitive(load_primitive(target), seed)
-    out.print(str(report), highlight=False, markup=False)
+    say(str(report))
     report_json(json_file, {"target": target, "passed": report.passed, "checks": [each._asdict() for each in report]})
     if not report.passed:
         raise typer.Exit(2)

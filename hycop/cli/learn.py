@@ -26,16 +26,13 @@ from hycop.cli.common import (
     boundary_of,
     check_boundaries,
     check_file,
-    counted,
-    err,
-    out,
     pairs_of,
     refuse_options,
     report_json,
     shape_of,
     times_of,
-    training,
 )
+from hycop.cli.terminal import counted, say, tell
 from hycop.data import Dataset, checked_dataset_path, save
 from hycop.dictionary import Dictionary
 from hycop.errors import HyCOPError, InvalidInputError
@@ -45,6 +42,7 @@ from hycop.files import naming, replacing
 from hycop.grid import Array, Grid
 from hycop.plots import Point, error_figure
 from hycop.problems import PROBLEMS, Problem, kin_of, problem
+from hycop.progress import training_bar
 from hycop.surrogate import HyCOP, UntrustedWarning
 from hycop.training import Gate, Progress, Report, configured
 from hycop.training.checkpoint import HISTORY
@@ -106,8 +104,8 @@ def train(
     how: dict[str, Any] = {**overrides, "preset": base, "seed": seed, "resume": resume, "force": force}
     how |= {"folder": folder, "executor": find_executor(executor, **options)}
     if resume and not any((place / HISTORY).exists() for place in (folder, *folder.glob("point*"))):
-        err.print(f"{folder}: holds no run to resume; one is started")
-    with training("data") as show, naming(" or ".join(map(str, files)) or None):
+        tell(f"{folder}: holds no run to resume; one is started")
+    with training_bar("data") as show, naming(" or ".join(map(str, files)) or None):
         how["report"] = show if listener is None else _both(show, listener, str(callback))
         source = chosen if data_file is None else read[data_file]
         held_out = None if held_out_file is None else read[held_out_file]
@@ -182,7 +180,7 @@ def _write_model(models: Sequence[HyCOP], folder: Path, json_file: Path | None) 
     (model,) = models
     model.save(folder, overwrite=True)
     gate = model.model.gate
-    out.print(f"{folder}: {model.model.theta.size} parameters; {_verdict(gate)}", highlight=False)
+    say(f"{folder}: {model.model.theta.size} parameters; {_verdict(gate)}")
     report_json(json_file, {"folder": str(folder), "gate": gate.to_json(), "metrics": dict(model.model.metrics)})
 
 
@@ -193,7 +191,7 @@ def _write_front(models: Sequence[HyCOP], folder: Path, json_file: Path | None) 
     for index, model in enumerate(models):
         gate = model.model.gate
         model.save(folder / f"point{index}", overwrite=True)
-        out.print(f"{folder}/point{index}: work {gate.learned_work:.4g}; {_verdict(gate)}", highlight=False)
+        say(f"{folder}/point{index}: work {gate.learned_work:.4g}; {_verdict(gate)}")
         entries.append({"folder": f"point{index}", **gate.to_json()})
         points += [
             Point("HyCOP", gate.learned_work, gate.learned_error),
@@ -201,7 +199,7 @@ def _write_front(models: Sequence[HyCOP], folder: Path, json_file: Path | None) 
         ]
     with replacing(folder / "front.png") as temporary:
         error_figure(points, None, f"{models[0].model.problem}: error on held-out queries").savefig(temporary, dpi=120)
-    err.print(f"wrote {folder / 'front.png'}")
+    tell(f"wrote {folder / 'front.png'}")
     report_json(folder / "front.json", {"front": entries})
     report_json(json_file, {"front": entries})
 
@@ -250,8 +248,8 @@ def predict(
         answer = replace(answer, reference=f"HyCOP {folder}")
     save(answer, target)
     if boundary is None and grid.boundary != model.model.boundary:
-        err.print(f"{source}: answered with its boundary, not with the model's; --boundary {own} is that")
-    out.print(f"{target}: {counted(data.samples, 'sample')} at {counted(len(asked), 'time')}", highlight=False)
+        tell(f"{source}: answered with its boundary, not with the model's; --boundary {own} is that")
+    say(f"{target}: {counted(data.samples, 'sample')} at {counted(len(asked), 'time')}")
     untrusted = [{"sample": int(s), "time": asked[int(t)]} for s, t in _say_untrusted(answer, reasons)]
     report_json(json_file, {"file": str(target), "untrusted": untrusted, "reasons": reasons})
 
@@ -292,7 +290,7 @@ def _say_untrusted(answer: Dataset, reasons: Sequence[str]) -> Array:
     found = np.argwhere(flags)
     if found.size:
         outside = sorted({int(sample) for sample, _ in found})
-        err.print(
+        tell(
             f"not to be trusted: {len(found)} of {flags.size} answers lie outside the trained range of "
             f"{', '.join(reasons)} (samples {', '.join(map(str, outside[:10]))}{' …' if len(outside) > 10 else ''})"
         )

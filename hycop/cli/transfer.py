@@ -8,7 +8,15 @@ from typing import Annotated
 
 import typer
 
-from hycop.cli.common import BoundaryOption, JsonOption, app, boundary_of, out, pairs_of, report_json
+from hycop.cli.common import (
+    BoundaryOption,
+    JsonOption,
+    app,
+    boundary_of,
+    pairs_of,
+    report_json,
+)
+from hycop.cli.terminal import say
 from hycop.errors import NonFiniteStateError, OutputError
 from hycop.model import MOST_FINER
 from hycop.problems import PROBLEMS
@@ -56,10 +64,10 @@ def swap_command(
     found, remark = _compared(before, swapped.model)
     swapped.model.save(target)
     for line in swapped.changes:
-        out.print(line, highlight=False)
-    out.print(f"{target}: policy as it was; its held-out error was measured before the swap", highlight=False)
+        say(line)
+    say(f"{target}: policy as it was; its held-out error was measured before the swap")
     if remark:
-        out.print(remark, highlight=False)
+        say(remark)
     report_json(json_file, {"folder": str(target), "changes": list(swapped.changes), "unsettled": found})
 
 
