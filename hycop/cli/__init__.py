@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Annotated, Any
 
 import typer
 
 from hycop.cli import explore, learn, score, transfer
 from hycop.cli.common import app
+from hycop.cli.terminal import fail, tell, tolerate_encodings
 from hycop.errors import HyCOPError
 from hycop.training import Stopped
 from hycop.version import __version__
@@ -17,7 +22,13 @@ INTERRUPTED = 130
 """The shell's code for a command that was told to stop."""
 
 USAGE_ERROR: type[Any] = typer.BadParameter.__bases__[0]
-"""What typer raises for a command that it cannot parse; it offers only this one of its kinds by name."""
+"""The base of what Typer raises for a command that it cannot parse; it has no public name."""
+
+REMAINS = {
+    "train": "finished steps are in the run folder, and the same command with --resume continues",
+    "table": "finished parts are in the folder of --keep, if one was given, and the same command continues",
+}
+"""What an interrupted command leaves behind; all others leave nothing half-written."""
 
 __all__ = ["app", "explore", "learn", "main", "score", "transfer"]
 
@@ -38,42 +49,66 @@ def options(
     """Solve families of PDEs by readable compositions of simple solvers."""
 
 
-def _explain(error: Any) -> None:
-    """One line about a command that cannot be parsed; nothing but the help was shown if there was nothing to parse."""
-    message = " ".join(error.format_message().split()).rstrip(".")
-    if message:
-        where = "hycop" if error.ctx is None else error.ctx.command_path
-        print(f"hycop: {message} (see '{where} --help')", file=sys.stderr)
-
-
 def main() -> None:
-    """Runs the command line: a mistake of the user is one line and exit code 2, a stop 130, any other failure 1."""
-    try:
-        code = app(prog_name="hycop", standalone_mode=False)
-        if code == INTERRUPTED:
-            raise KeyboardInterrupt
-        sys.exit(code)
-    except USAGE_ERROR as error:
-        _explain(error)
-        sys.exit(2)
-    except HyCOPError as error:
-        if "--debug" in sys.argv:
-            raise
-        print(f"hycop: {error}", file=sys.stderr)
-        sys.exit(INTERRUPTED if isinstance(error, Stopped) else 2)
-    except KeyboardInterrupt:
-        print("hycop: interrupted", file=sys.stderr)
-        sys.exit(INTERRUPTED)
-    except MemoryError as error:
-        if "--debug" in sys.argv:
-            raise
-        print(
-            f"hycop: too large for the memory of this machine ({error}); ask for fewer cells or samples",
-            file=sys.stderr,
-        )
-        sys.exit(2)
-    except Exception as error:
-        if "--debug" in sys.argv:
-            raise
-        print(f"hycop: {type(error).__name__}: {error} (a fault of hycop; --debug shows where)", file=sys.stderr)
-        sys.exit(1)
+    """Runs the command line. A mistake of the user is one line and exit code 2, an interrupt 130, a fault of ours 1."""
+    tolerate_encodings()
+    with _plain_warnings():
+        try:
+            code = app(prog_name="hycop", standalone_mode=False)
+            if code == INTERRUPTED:  # what Typer makes of Ctrl-C
+                raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            command = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
+            fail(f"interrupted; {REMAINS.get(command, 'nothing is left half-written')}")
+            code = INTERRUPTED
+        except Exception as error:
+            if "--debug" in sys.argv and not isinstance(error, USAGE_ERROR):
+                raise
+            code, line = _explained(error)
+            if line:
+                fail(line)
+    sys.exit(code)
+
+
+def _explained(error: Exception) -> tuple[int, str]:
+    """The exit code and the line for a command that failed; the line is empty where the help was shown instead."""
+    if isinstance(error, USAGE_ERROR):
+        message = " ".join(error.format_message().split()).rstrip(".")
+        context = error.ctx
+        return 2, message and f"{message} (see '{'hycop' if context is None else context.command_path} --help')"
+    if isinstance(error, Stopped):
+        return INTERRUPTED, str(error)
+    if isinstance(error, HyCOPError):
+        return 2, str(error)
+    if isinstance(error, MemoryError):
+        return 2, f"too large for the memory of this machine ({error}); ask for fewer cells or samples"
+    if isinstance(error, OSError) and error.strerror:
+        if error.filename is None:
+            _give_up_stdout()
+            return 2, f"the output cannot be written ({error.strerror})"
+        return 2, f"{error.filename}: {error.strerror}; give another path"
+    # Path.resolve reports a loop of links in this way before Python 3.13
+    if isinstance(error, RuntimeError) and str(error).startswith("Symlink loop"):
+        return 2, f"{error}; give another path"
+    return 1, f"{type(error).__name__}: {error} (a fault of hycop; --debug shows where)"
+
+
+def _give_up_stdout() -> None:
+    """Sends what is still in the buffer of stdout nowhere, or Python would fail once more when it exits."""
+    with suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Warnings are one line without source code. Those of NumPy about overflow are dropped: states that become NaN or
+    infinite are errors with a place of their own."""
+
+    def show(message: Warning | str, category: type[Warning], *place: object, **more: object) -> None:
+        tell(f"hycop: {' '.join(str(message).split())}")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        warnings.simplefilter("default", UserWarning)
+        warnings.showwarning = show
+        yield

@@ -1,5 +1,5 @@
-"""So that ``python -m hycop.cli`` works too."""
+"""So that ``python -m hycop.cli`` is the ``hycop`` command."""
 
-from hycop.cli import main
+from hycop_command import main
 
 main()

@@ -1,37 +1,90 @@
-"""What the commands share: the application, consoles, options, parsing and printing."""
+"""What the commands share: the application, options and parsing."""
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection
+from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import wraps
 from itertools import pairwise
-from math import inf
+from math import inf, isnan, prod
 from pathlib import Path
-from time import perf_counter
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Table as RichTable
 
+from hycop.cli.terminal import tell
 from hycop.data import Dataset, load
 from hycop.data.pdebench import PDEBENCH, PDEBenchFile
 from hycop.dictionary import Dictionary
 from hycop.errors import IncompatibleError, InvalidInputError, OutputError
-from hycop.evaluation import CURVE, Row
-from hycop.files import checked_output, naming, provenance, write_json
+from hycop.files import checked_report, naming, provenance, read_text, write_report
 from hycop.grid import Grid
 from hycop.problems import PROBLEMS, Problem
 from hycop.program import Program
-from hycop.training import Progress as Standing
-from hycop.training import Report
 
-app = typer.Typer(
+MOST = 10**9
+"""Largest whole number that an option takes: no machine holds more samples or cells."""
+
+MOST_SEED = 2**63 - 1
+"""Largest seed: counters of random streams have 64 bits."""
+
+JsonOption = Annotated[Path | None, typer.Option("--json", help="Write the result to this file as JSON.")]
+OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace the file if there is one already.")]
+_ReportOverwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Let --json replace a file that is no report of hycop.")
+]
+_overwriting: ContextVar[bool] = ContextVar("overwriting", default=False)
+
+
+class _Commands(typer.Typer):
+    """An application that checks the options that its commands share before a command computes anything."""
+
+    def command(self, *args: Any, **options: Any) -> Callable[[Any], Any]:
+        register = super().command(*args, **options)
+
+        def decorate(function: Callable[..., None]) -> Callable[..., None]:
+            register(_guarded(function))
+            return function
+
+        return decorate
+
+
+def _guarded(command: Callable[..., None]) -> Callable[..., None]:
+    """The command, after its whole numbers are known to be of a possible size and its report to be writable. One that
+    writes a report and has no --overwrite gets one."""
+    signature = inspect.signature(command, eval_str=True)
+    parameters = dict(signature.parameters)
+    added = "json_file" in parameters and "overwrite" not in parameters
+    if added:
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        parameters["overwrite"] = inspect.Parameter("overwrite", kind, default=False, annotation=_ReportOverwrite)
+
+    @wraps(command)
+    def guarded(**given: Any) -> None:
+        for name, value in given.items():
+            if isinstance(value, int) and not isinstance(value, bool):
+                check_size(f"--{name.replace('_', '-')}", value, MOST_SEED if name == "seed" else MOST)
+        overwrite = bool(given.pop("overwrite") if added else given.get("overwrite"))
+        if given.get("json_file") is not None:
+            checked_report(given["json_file"], overwrite)
+        _overwriting.set(overwrite)
+        command(**given)
+
+    guarded.__signature__ = signature.replace(parameters=list(parameters.values()))  # type: ignore[attr-defined]
+    guarded.__annotations__ = {name: parameter.annotation for name, parameter in parameters.items()}
+    return guarded
+
+
+def check_size(option: str, number: int, most: int = MOST) -> None:
+    if abs(number) > most:
+        raise InvalidInputError(f"{option} is too large: at most {most:,} is possible")
+
+
+app = _Commands(
     name="hycop",
     help="Solve families of PDEs by readable compositions of simple solvers.",
     no_args_is_help=True,
@@ -39,18 +92,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-out = Console(soft_wrap=True)
-err = Console(stderr=True, soft_wrap=True)
 
-
-def _writable(path: Path | None) -> Path | None:
-    return None if path is None else checked_output(path)
-
-
-JsonOption = Annotated[
-    Path | None, typer.Option("--json", callback=_writable, help="Write the result to this file as JSON.")
-]
-OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace the file if there is one already.")]
 SplitOption = Annotated[
     str, typer.Option(help="Distribution of queries: train, id, ood, …; 'hycop problems PROBLEM' lists them.")
 ]
@@ -99,38 +141,52 @@ def times_of(text: str | None) -> list[float] | None:
         times = []
     rising = all(before < after for before, after in pairwise([*times, inf]))
     if not times or not rising or times[0] < 0:
-        raise InvalidInputError(f"--times '{text}': increasing numbers with commas between are needed, as 0.1,0.2")
+        raise InvalidInputError(f"--times '{text}': give increasing numbers with commas between them, as 0.1,0.2")
     return times
 
 
 def shape_of(text: str | None, option: str = "--shape") -> tuple[int, ...] | None:
     if text is None:
         return None
+    shape = _whole_numbers(text.lower(), "x", option, "48x40")
+    if all(n > 0 for n in shape):  # what has no cells is refused where the grid is made
+        check_size(f"{option} '{text}'", prod(shape))
+    return shape
+
+
+def _whole_numbers(text: str, between: str, option: str, example: str) -> tuple[int, ...]:
     try:
-        return tuple(int(part) for part in text.lower().split("x"))
+        numbers = tuple(int(part) for part in text.split(between))
     except ValueError:
-        raise InvalidInputError(f"{option} '{text}': whole numbers with x between them are needed, as 48x40") from None
+        raise InvalidInputError(
+            f"{option} '{text}': give whole numbers with '{between}' between them, as {example}"
+        ) from None
+    for number in numbers:
+        check_size(f"{option} '{text}'", number)
+    return numbers
 
 
 def pairs_of(pairs: list[str] | None, option: str, example: str) -> dict[str, object]:
-    """``key=value`` pairs; a value that reads as JSON is one (7, 0.5, null), any other is a text."""
+    """``key=value`` pairs; a value that is valid JSON is read as JSON (7, 0.5, null), any other as text."""
     found: dict[str, object] = {}
     for pair in pairs or ():
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():
-            raise InvalidInputError(f"{option} '{pair}': key=value is needed, as {example}")
+            raise InvalidInputError(f"{option} '{pair}': give key=value, as {example}")
         if key.strip() in found:
             raise InvalidInputError(f"{option} '{pair}': {key.strip()} is given twice; leave one out")
         try:
             found[key.strip()] = json.loads(value)
-        except json.JSONDecodeError:
+        except ValueError:  # no JSON, or a number of thousands of digits
             found[key.strip()] = value.strip()
+        except RecursionError:
+            raise InvalidInputError(f"{option} {key.strip()}: its value is nested too deeply") from None
     return found
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What of a PDEBench file is read, and what such a file does not say; files of our own say everything."""
+    """Which part of a PDEBench file to read, and what such a file leaves open; our own files are complete."""
 
     samples: int | None = None
     frames: str | None = None
@@ -139,8 +195,8 @@ class Reading:
     boundary: str | None = None
 
     def load(self, path: Path, problem: str | None, *, later: bool = True, kin: Collection[str] = ()) -> Dataset:
-        """The data of a file, if they are such as the problem, where it is known, needs; with times ``later`` than that
-        of the initial states, unless those are all that is wanted. Data of the problem's ``kin`` are as good."""
+        """The data of a file, checked against the problem if it is a known one. With ``later`` the file must have
+        states after the initial ones. Data of the problems named in ``kin`` are accepted too."""
         data, known = self._read(path, problem, kin), PROBLEMS.get(problem or "")
         with naming(path):
             data = data if known is None else known.checked(data)
@@ -150,34 +206,38 @@ class Reading:
 
     def _read(self, path: Path, problem: str | None, kin: Collection[str]) -> Dataset:
         if self.samples is not None and self.samples < 1:
-            raise InvalidInputError(f"--samples is {self.samples}: at least 1 is needed")
+            raise InvalidInputError(f"--samples is {self.samples}: give at least 1")
         if path.suffix.lower() not in PDEBENCH:
             for name, given in (("--frames", self.frames), ("--param", self.params)):
                 if given:
                     raise InvalidInputError(f"{name} is for PDEBench files ({', '.join(PDEBENCH)}), not for {path}")
             data = load(path, problem, kin)
             return data if self.samples is None else data.take(slice(0, self.samples))
-        named = pairs_of(list(self.params), "--param", "nu=0.1")
-        for name, value in named.items():
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                raise InvalidInputError(f"--param {name}={value}: a number is needed")
+        named = {name: _number(name, value) for name, value in pairs_of([*self.params], "--param", "nu=0.1").items()}
         file = PDEBenchFile(
             path,
-            params={name: float(value) for name, value in named.items() if isinstance(value, int | float)},
+            params=named,
             boundary=boundary_of(self.boundary) or "periodic",
             problem=problem or "unknown",
         )
-        try:
-            frames = None if self.frames is None else [int(part) for part in self.frames.split(",")]
-        except ValueError:
-            raise InvalidInputError(f"--frames {self.frames}: whole numbers are needed, as 0,1") from None
+        frames = None if self.frames is None else list(_whole_numbers(self.frames, ",", "--frames", "0,1"))
         chosen = PROBLEMS.get(problem or "")
         if chosen is not None and file.is_gas and "gamma" not in chosen.parameters:
             raise InvalidInputError(f"{path}: compressible flow, but {chosen.name} is none; take ns2d or ns2d-pdebench")
         known = tuple(file.params) if chosen is None else chosen.parameters
-        # a file's other numbers are no coefficients, but one given by hand is meant to be
+        # other numbers in a file are not coefficients, but what the user gives is
         file.params = {name: value for name, value in file.params.items() if name in known or name in named}
         return file.read(slice(0, self.samples), frames, shape_of(self.shape))
+
+
+def _number(name: str, value: object) -> float:
+    try:
+        number = inf if isinstance(value, bool) else float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        number = inf
+    if isnan(number) or abs(number) == inf:
+        raise InvalidInputError(f"--param {name}={value}: give a finite number")
+    return number
 
 
 def boundary_of(text: str | None) -> str | tuple[str, ...] | None:
@@ -187,8 +247,8 @@ def boundary_of(text: str | None) -> str | tuple[str, ...] | None:
 def check_boundaries(
     chosen: Problem | None, parts: Dictionary, grid: Grid, *, run: Path | None = None, option: str = "--dictionary "
 ) -> None:
-    """Refuses boundaries that a dictionary cannot handle, and says what can: an ``option`` that names another one, or
-    for the model of a ``run`` a swap."""
+    """Refuses boundaries that the dictionary cannot handle, and names a remedy: another dictionary through ``option``,
+    or a swap for the model of a ``run``."""
     try:
         parts.check_boundaries(parts.names, grid)
     except IncompatibleError as error:
@@ -204,7 +264,7 @@ def check_boundaries(
 
 
 def check_file(path: Path, overwrite: bool) -> None:
-    """Refuses to replace a file unasked."""
+    """Refuses to replace a file without --overwrite."""
     if path.exists() and not overwrite:
         raise OutputError(f"{path}: exists already; choose another name, or replace it with --overwrite")
 
@@ -213,173 +273,32 @@ DRAWN = "with --data: the file holds what was drawn"
 
 
 def refuse_options(why: str, **options: object) -> None:
-    """Refuses options that would have no effect, if they were given."""
+    """Refuses options that were given but would have no effect."""
     for name, value in options.items():
         if value is not None:
             raise InvalidInputError(f"--{name} has no meaning {why}; leave it out")
 
 
-def counted(count: int, noun: str) -> str:
-    """As many of a thing, in words.
-
-    >>> counted(1, "sample"), counted(3, "seed")
-    ('1 sample', '3 seeds')
-    """
-    return f"{count} {noun}{'' if count == 1 else 's'}"
-
-
 def program_of(text: str) -> Program:
+    """A program from its text, or from a JSON file: a list of steps, or what 'hycop program --json' writes."""
     if not text.endswith(".json"):
         return Program.parse(text)
     try:
-        content = json.loads(Path(text).read_text(encoding="utf-8"))
-        # a list of steps, or what 'hycop program --json' writes
+        content = json.loads(read_text(Path(text)))
         return Program.from_json(content["program"] if isinstance(content, dict) and "program" in content else content)
-    except InvalidInputError as error:
-        raise InvalidInputError(f"--program {text}: {error}") from None
-    except OSError as error:
-        raise InvalidInputError(f"--program {text}: cannot be read ({error.strerror})") from None
-    except UnicodeDecodeError as error:
-        raise InvalidInputError(f"--program {text}: not a text ({error.reason})") from None
     except json.JSONDecodeError as error:
         raise InvalidInputError(f"--program {text}: not JSON (line {error.lineno}: {error.msg})") from None
-
-
-Advance = Callable[[float], None]
-Describe = Callable[[str, float], None]
-
-
-@contextmanager
-def counting(total: int, label: str) -> Iterator[Advance]:
-    """A bar that counts to a total; what it yields is told how many more are done."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, TimeRemainingColumn(), console=err, transient=True, disable=not err.is_terminal) as bar:
-        task = bar.add_task(label, total=total)
-        yield lambda count: bar.update(task, advance=count)
-
-
-@contextmanager
-def describing(label: str) -> Iterator[Describe]:
-    """A bar from 0 to 1; what it yields is told what is being done and the share that is finished."""
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
-        task = bar.add_task(label, total=1.0)
-        yield lambda text, share: bar.update(task, description=text, completed=share)
-
-
-@contextmanager
-def training(label: str) -> Iterator[Report]:
-    """A live view of a run: its stage, its best loss beside the best classical scheme's, programs per second."""
-    start = perf_counter()
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
-        task = bar.add_task(label, total=1.0)
-
-        def report(entry: Standing) -> None:
-            rate = entry.evaluations / max(perf_counter() - start, 1e-9)
-            bar.update(
-                task,
-                completed=entry.share,
-                description=f"{entry.stage} {entry.step}/{entry.of}  best {entry.best:.2e}  "
-                f"{entry.classical} {entry.classical_loss:.2e}  {rate:,.0f} programs/s",
-            )
-
-        yield report
+    except InvalidInputError as error:
+        raise InvalidInputError(f"--program {error if str(error).startswith(text) else f'{text}: {error}'}") from None
+    except (ValueError, OverflowError):
+        raise InvalidInputError(f"--program {text}: a number in it is too large") from None
+    except RecursionError:
+        raise InvalidInputError(f"--program {text}: it is nested too deeply") from None
 
 
 def report_json(path: Path | None, content: dict[str, object]) -> None:
+    """Writes the result of a command with its provenance, where --json asks for it."""
     if path is not None:
-        write_json(path, {**content, "meta": provenance("hycop " + " ".join(sys.argv[1:]))})
-        err.print(f"wrote {path}")
-
-
-MANY = 5
-"""Metrics beyond which they are lines, not columns."""
-
-
-def print_rows(rows: Sequence[Row]) -> None:
-    """One table per problem, split, dictionary, boundary and time, the source paper's figures in brackets; learning
-    curves are for files. Rows without a method are facts."""
-    tables: dict[tuple[object, ...], list[Row]] = {}
-    for row in rows:
-        if row.metric != CURVE:
-            # times in single precision are shown without what that adds to their digits
-            shown = row.time if isinstance(row.time, str) else f"{row.time:.6g}"
-            parts = row.dictionary if row.method else ""
-            tables.setdefault((row.problem, row.split, parts, row.grid, row.boundary, shown), []).append(row)
-    for (name, split, dictionary, cells, boundary, time), chosen in tables.items():
-        first = chosen[0]
-        if not first.method:
-            out.print(_facts(f"{name}, {cells}", chosen))
-            continue
-        ends = "" if boundary == "periodic" else f"boundary {boundary}, "
-        title = (
-            f"{name}, {split}, dictionary {dictionary}, {cells}, {ends}T={time}, "
-            f"{counted(first.samples, 'sample')} x {counted(first.seeds, 'seed')}"
-        )
-        metrics, methods = len({row.metric for row in chosen}), len(_by_method(chosen))
-        layout = _metrics_as_columns if metrics <= MANY else _metrics_as_lines if methods <= MANY else _one_by_one
-        out.print(layout(title, chosen))
-
-
-def _value(row: Row) -> str:
-    spread = f" ± {row.std:.1g}" if row.seeds > 1 else ""
-    return f"{row.value:.3g}{spread}" + ("" if row.paper is None else f" [{row.paper:.3g}]")
-
-
-def _cost(row: Row) -> tuple[str, str]:
-    return (f"{row.work:.4g}", f"{1e3 * row.seconds_per_sample:.3g}") if row.work else ("", "")
-
-
-def _facts(title: str, rows: Sequence[Row]) -> RichTable:
-    grid = RichTable("fact", "value", "dictionary", "what", title=title)
-    for row in rows:
-        grid.add_row(row.metric, escape(_value(row)), row.dictionary, row.variant)
-    return grid
-
-
-def _by_method(rows: Sequence[Row]) -> dict[tuple[str, str], dict[str, Row]]:
-    """Rows by variant and method, then metric; cheapest first."""
-    lines: dict[tuple[str, str], dict[str, Row]] = {}
-    for row in sorted(rows, key=lambda row: (row.variant, row.work or float("inf"))):
-        lines.setdefault((row.variant, row.method), {})[row.metric] = row
-    return lines
-
-
-def _metrics_as_columns(title: str, rows: Sequence[Row]) -> RichTable:
-    metrics = list(dict.fromkeys(row.metric for row in rows))
-    variants = any(row.variant for row in rows)
-    grid = RichTable(title=title)
-    for heading in ("method", *(("variant",) if variants else ())):
-        grid.add_column(heading, overflow="fold")
-    for heading in (*metrics, "work", "ms/sample"):
-        grid.add_column(heading, justify="right")
-    for (variant, method), mine in _by_method(rows).items():
-        values = [escape(_value(mine[metric])) if metric in mine else "" for metric in metrics]
-        cost = _cost(next(iter(mine.values())))
-        grid.add_row(method, *((variant,) if variants else ()), *values, *cost)
-    return grid
-
-
-def _one_by_one(title: str, rows: Sequence[Row]) -> RichTable:
-    """Neither all metrics nor all methods fit side by side."""
-    grid = RichTable("method", "variant", "metric", title=title)
-    grid.add_column("value", justify="right")
-    for (variant, method), mine in _by_method(rows).items():
-        for metric, row in mine.items():
-            grid.add_row(method, variant, metric, escape(_value(row)))
-    return grid
-
-
-def _metrics_as_lines(title: str, rows: Sequence[Row]) -> RichTable:
-    columns = _by_method(rows)
-    grid = RichTable("metric", title=title)
-    for variant, method in columns:
-        grid.add_column(f"{method} {variant}".strip(), justify="right", overflow="fold")
-    for metric in dict.fromkeys(row.metric for row in rows):
-        values = [escape(_value(mine[metric])) if metric in mine else "" for mine in columns.values()]
-        grid.add_row(metric, *values)
-    costs = [_cost(next(iter(mine.values()))) for mine in columns.values()]
-    for label, line in zip(("work", "ms/sample"), zip(*costs, strict=True), strict=True):
-        grid.add_row(label, *line)
-    return grid
+        meta = provenance("hycop " + " ".join(sys.argv[1:]))
+        write_report(path, {**content, "meta": meta}, overwrite=_overwriting.get())
+        tell(f"wrote {path}")

@@ -29,17 +29,12 @@ from hycop.cli.common import (
     boundary_of,
     check_boundaries,
     check_file,
-    counted,
-    counting,
-    describing,
-    err,
-    out,
-    print_rows,
     refuse_options,
     report_json,
     shape_of,
     times_of,
 )
+from hycop.cli.terminal import counted, print_rows, say, tell
 from hycop.cli.trial import Trial
 from hycop.data import Dataset, checked_dataset_path, save
 from hycop.data.netcdf import SUFFIXES
@@ -51,6 +46,7 @@ from hycop.experiments.demo import demo
 from hycop.experiments.table import Bench
 from hycop.files import checked_output, naming, output_folder, replacing
 from hycop.problems import Problem, kin_of, problem
+from hycop.progress import counting, describing
 from hycop.surrogate import HyCOP
 from hycop.training import configured
 
@@ -94,10 +90,9 @@ def data(
     else:
         save(made, file)
     cells, error = "x".join(map(str, made.setting.grid.shape)), made.reference_error
-    out.print(
+    say(
         f"{file}: {counted(made.samples, 'sample')} of {name}/{split} on {cells}, truth by {made.reference} with "
         + ("no estimate of its error" if error is None else f"an estimated error of {error:.1e}"),
-        highlight=False,
     )
     report_json(
         json_file,
@@ -190,7 +185,7 @@ def evaluate_command(
         check_boundaries(chosen, trial.parts, grid, run=None if model is None or dictionary else Path(name))
         rows = [row for datasets in judges for row in trial.rows(datasets)]
     if model is not None and grid.boundary != model.model.boundary:
-        err.print(f"{data_file or name}: answered with another boundary ({grid.boundary_name}) than the model's")
+        tell(f"{data_file or name}: answered with another boundary ({grid.boundary_name}) than the model's")
     print_rows(rows)
     report_json(json_file, {"rows": [row.to_json() for row in rows]})
 
@@ -230,7 +225,7 @@ def table_command(
     """
     if list_all or name is None:
         for entry in TABLES.values():
-            out.print(f"{entry.name:14} {entry.title}; preset {entry.preset}, seeds {entry.seeds}", highlight=False)
+            say(f"{entry.name:14} {entry.title}; preset {entry.preset}, seeds {entry.seeds}")
         return
     chosen = table(name)
     _check_counts(**{"--samples": samples, "--seeds": seeds})
@@ -246,7 +241,7 @@ def table_command(
         for stem, figure in drawn.items():
             with replacing(folder / f"{stem}.png") as temporary:
                 figure.savefig(temporary, dpi=120)
-            err.print(f"wrote {folder / stem}.png")
+            tell(f"wrote {folder / stem}.png")
     report_json(json_file, {"rows": [row.to_json() for row in rows]})
 
 
@@ -266,6 +261,6 @@ def demo_command(
     with describing("demo") as describe:
         made = demo(folder, samples, describe)
     print_rows(made.rows)
-    out.print(f"a program that it wrote: {made.program}", highlight=False)
-    out.print(f"wrote {', '.join(map(str, made.files))}", highlight=False)
+    say(f"a program that it wrote: {made.program}")
+    say(f"wrote {', '.join(map(str, made.files))}")
     report_json(json_file, {"rows": [row.to_json() for row in made.rows]})

@@ -7,7 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hycop.cli.common import counting, err, program_of
+from hycop.cli.common import (
+    program_of,
+)
+from hycop.cli.terminal import tell
 from hycop.data import Dataset
 from hycop.dictionary import Dictionary
 from hycop.evaluation import SPLITTING, ByHand, Method, Named, Row, answered, evaluate
@@ -15,6 +18,7 @@ from hycop.metrics import metric as find_metric
 from hycop.policy import exact_covers
 from hycop.problems import Problem
 from hycop.program import ProgramBatch
+from hycop.progress import counting
 from hycop.splitting import portfolio, splitting
 from hycop.surrogate import HyCOP
 from hycop.training.gate import EQUAL_WORK
@@ -125,4 +129,4 @@ class Trial:
         other = [f"{process} {total:g}" for process, total in given.items() if not np.allclose(times, total, atol=0.0)]
         if other:
             asked = f"{times.min():g}" if np.ptp(times) == 0 else f"{times.min():g}..{times.max():g}"
-            err.print(f"--program takes {', '.join(other)} in all, but T is {asked}: every process needs T in all")
+            tell(f"--program takes {', '.join(other)} in all, but T is {asked}: every process needs T in all")

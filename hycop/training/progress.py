@@ -1,37 +1,14 @@
-"""How a run tells where it stands: one record after every step, to anyone who asked for it."""
+"""Counts what a training run does and reports its progress after every step."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from hycop.progress import Progress, Report
 
-
-@dataclass(frozen=True)
-class Progress:
-    """Where a run stands.
-
-    ``loss`` is that of the last step, ``best`` the least so far, ``classical`` the best classical scheme within the
-    allowed steps and work with ``classical_loss`` on the same queries; ``evaluations`` counts programs run for one
-    query each since the run was started or resumed; ``share`` is the finished part of the work that was planned.
-    """
-
-    stage: str
-    step: int
-    of: int
-    loss: float
-    best: float
-    classical: str
-    classical_loss: float
-    evaluations: int
-    share: float
-
-
-Report = Callable[[Progress], None]
-"""A callback: a live view, or two lines that hand the numbers to TensorBoard, W&B or MLflow."""
+__all__ = ["Meter", "Progress", "Report"]
 
 
 class Meter:
-    """Counts what a run does and reports it."""
+    """Counts the programs that a run evaluates and reports its progress."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
@@ -41,7 +18,7 @@ class Meter:
         self._planned, self._finished = 1, 0
 
     def plan(self, rounds: int, classical: str, classical_loss: float) -> None:
-        """How many rounds there will be, and what there is to beat."""
+        """Sets the number of rounds and the classical scheme to beat."""
         self._planned = max(1, rounds)
         self._classical, self._classical_loss = classical, classical_loss
         self._best = min(self._best, classical_loss)
@@ -53,7 +30,7 @@ class Meter:
         self._finished += 1
 
     def tell(self, stage: str, step: int, of: int, loss: float, within: float = 0.0) -> None:
-        """``within`` is the finished part of the round under way."""
+        """Reports a step; ``within`` is the finished fraction of the current round."""
         self._best = min(self._best, loss)
         share = min(1.0, (self._finished + within) / self._planned)
         entry = Progress(

@@ -1,0 +1,5 @@
+"""So that ``python -m hycop`` is the ``hycop`` command."""
+
+from hycop_command import main
+
+main()

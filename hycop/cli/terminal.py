@@ -1,0 +1,183 @@
+"""What the commands print: lines, tables and errors. All text passes through here, and none of it can steer a terminal.
+
+Text may come from files and paths, so brackets are no markup, and control characters are shown, not sent.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from hycop.evaluation import CURVE, Row
+
+
+def visible(text: str) -> str:
+    """The text with every character that a terminal would obey, or could not show, written out; line breaks stay.
+
+    >>> visible("a\x1b[31mb")
+    'a\\\\x1b[31mb'
+    """
+    if text.isprintable():
+        return text
+    return "".join(each if each == "\n" or each.isprintable() else _written_out(each) for each in text)
+
+
+def _written_out(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
+class _Terminal(Console):
+    """A console that shows text as it is: no markup, no emoji, no control characters, also in tables."""
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        super().__init__(stderr=stderr, soft_wrap=True, markup=False, emoji=False, highlight=False)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(visible(text), **options)
+
+
+_out = _Terminal()
+_err = _Terminal(stderr=True)
+
+
+def show(table: RichTable) -> None:
+    """Prints a table to stdout."""
+    _out.print(table)
+
+
+def say(text: str) -> None:
+    """Prints a result to stdout."""
+    _out.print(text)
+
+
+def tell(text: str) -> None:
+    """Prints a remark to stderr."""
+    _err.print(text)
+
+
+LONGEST = 1000
+"""Characters of an error line; what is longer is cut in the middle."""
+
+
+def fail(text: str) -> None:
+    """Prints an error as one line to stderr, if that can be written at all."""
+    line = text.replace("\n", "\\n")
+    if len(line) > LONGEST:
+        line = f"{line[: LONGEST // 2]} … {line[-LONGEST // 2 :]}"
+    with suppress(OSError):
+        _err.print(f"hycop: {line}")
+
+
+def tolerate_encodings() -> None:
+    """A terminal that cannot show a character, as with LC_ALL=C, shows a question mark instead."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)  # a test or a notebook may have put another stream there
+        if reconfigure is not None:
+            reconfigure(errors="replace")
+
+
+def counted(count: int, noun: str) -> str:
+    """A number and its noun.
+
+    >>> counted(1, "sample"), counted(3, "seed")
+    ('1 sample', '3 seeds')
+    """
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+MANY = 5
+"""Metrics beyond which they are lines, not columns."""
+
+
+def print_rows(rows: Sequence[Row]) -> None:
+    """One table per problem, split, dictionary, boundary and time, the source paper's figures in brackets; learning
+    curves are for files. Rows without a method are facts."""
+    tables: dict[tuple[object, ...], list[Row]] = {}
+    for row in rows:
+        if row.metric != CURVE:
+            # times in single precision are shown without what that adds to their digits
+            shown = row.time if isinstance(row.time, str) else f"{row.time:.6g}"
+            parts = row.dictionary if row.method else ""
+            tables.setdefault((row.problem, row.split, parts, row.grid, row.boundary, shown), []).append(row)
+    for (name, split, dictionary, cells, boundary, time), chosen in tables.items():
+        first = chosen[0]
+        if not first.method:
+            show(_facts(f"{name}, {cells}", chosen))
+            continue
+        ends = "" if boundary == "periodic" else f"boundary {boundary}, "
+        title = (
+            f"{name}, {split}, dictionary {dictionary}, {cells}, {ends}T={time}, "
+            f"{counted(first.samples, 'sample')} x {counted(first.seeds, 'seed')}"
+        )
+        metrics, methods = len({row.metric for row in chosen}), len(_by_method(chosen))
+        layout = _metrics_as_columns if metrics <= MANY else _metrics_as_lines if methods <= MANY else _one_by_one
+        show(layout(title, chosen))
+
+
+def _value(row: Row) -> str:
+    spread = f" ± {row.std:.1g}" if row.seeds > 1 else ""
+    return f"{row.value:.3g}{spread}" + ("" if row.paper is None else f" [{row.paper:.3g}]")
+
+
+def _cost(row: Row) -> tuple[str, str]:
+    return (f"{row.work:.4g}", f"{1e3 * row.seconds_per_sample:.3g}") if row.work else ("", "")
+
+
+def _facts(title: str, rows: Sequence[Row]) -> RichTable:
+    grid = RichTable("fact", "value", "dictionary", "what", title=title)
+    for row in rows:
+        grid.add_row(row.metric, _value(row), row.dictionary, row.variant)
+    return grid
+
+
+def _by_method(rows: Sequence[Row]) -> dict[tuple[str, str], dict[str, Row]]:
+    """Rows by variant and method, then metric; cheapest first."""
+    lines: dict[tuple[str, str], dict[str, Row]] = {}
+    for row in sorted(rows, key=lambda row: (row.variant, row.work or float("inf"))):
+        lines.setdefault((row.variant, row.method), {})[row.metric] = row
+    return lines
+
+
+def _metrics_as_columns(title: str, rows: Sequence[Row]) -> RichTable:
+    metrics = list(dict.fromkeys(row.metric for row in rows))
+    variants = any(row.variant for row in rows)
+    grid = RichTable(title=title)
+    for heading in ("method", *(("variant",) if variants else ())):
+        grid.add_column(heading, overflow="fold")
+    for heading in (*metrics, "work", "ms/sample"):
+        grid.add_column(heading, justify="right")
+    for (variant, method), mine in _by_method(rows).items():
+        values = [_value(mine[metric]) if metric in mine else "" for metric in metrics]
+        cost = _cost(next(iter(mine.values())))
+        grid.add_row(method, *((variant,) if variants else ()), *values, *cost)
+    return grid
+
+
+def _one_by_one(title: str, rows: Sequence[Row]) -> RichTable:
+    """Neither all metrics nor all methods fit side by side."""
+    grid = RichTable("method", "variant", "metric", title=title)
+    grid.add_column("value", justify="right")
+    for (variant, method), mine in _by_method(rows).items():
+        for metric, row in mine.items():
+            grid.add_row(method, variant, metric, _value(row))
+    return grid
+
+
+def _metrics_as_lines(title: str, rows: Sequence[Row]) -> RichTable:
+    columns = _by_method(rows)
+    grid = RichTable("metric", title=title)
+    for variant, method in columns:
+        grid.add_column(f"{method} {variant}".strip(), justify="right", overflow="fold")
+    for metric in dict.fromkeys(row.metric for row in rows):
+        values = [_value(mine[metric]) if metric in mine else "" for mine in columns.values()]
+        grid.add_row(metric, *values)
+    costs = [_cost(next(iter(mine.values()))) for mine in columns.values()]
+    for label, line in zip(("work", "ms/sample"), zip(*costs, strict=True), strict=True):
+        grid.add_row(label, *line)
+    return grid
