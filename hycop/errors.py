@@ -7,11 +7,15 @@ from difflib import get_close_matches
 
 
 class HyCOPError(Exception):
-    """Base of every error that a user can cause and mend; the command line prints it and exits with 2."""
+    """Base of every error that a user can cause and correct; the command line prints it and exits with code 2."""
 
     def __str__(self) -> str:
         # KeyError, which some of them are too, would print the quoted form
         return " ".join(map(str, self.args))
+
+
+class HyCOPWarning(UserWarning):
+    """Base of every warning to a user: one line that says what was noticed and what was done about it."""
 
 
 class InvalidInputError(HyCOPError, ValueError):
@@ -34,11 +38,11 @@ class IncompatibleError(HyCOPError, ValueError):
 
 
 class NonFiniteStateError(HyCOPError, ArithmeticError):
-    """A program left the finite numbers; says at which step, primitive and sample."""
+    """The state became NaN or infinite; says at which step, primitive and sample."""
 
 
 class SampleError(HyCOPError):
-    """Something is wrong with one sample; ``sample`` is its place in the batch that was worked on."""
+    """Something is wrong with one sample; ``sample`` is its index in the batch."""
 
     def __init__(self, sample: int, what: str, place: str = "") -> None:
         super().__init__(sample, what, place)
@@ -61,11 +65,11 @@ class SampleError(HyCOPError):
 
 
 class InvalidSampleError(SampleError, InvalidInputError):
-    """A sample that cannot be answered as it was asked."""
+    """A query that cannot be answered."""
 
 
 class LostSampleError(SampleError, NonFiniteStateError):
-    """A sample whose state left the finite numbers."""
+    """A sample whose state became NaN or infinite."""
 
 
 class DatasetError(HyCOPError, OSError):

@@ -199,9 +199,12 @@ def test_file_reads_as_documented_without_hycop(tmp_path: Path) -> None:
     save(make((4, 5), boundary=("periodic", "wall"), channels=MOMENTUM, dtype=np.float32), tmp_path / "data.nc")
     with xr.open_dataset(tmp_path / "data.nc", engine="h5netcdf") as file:
         assert file["hu"].dims == ("sample", "time", "x", "y") and file["hu"].dtype == np.float32
-        assert file["hu"].attrs == {"role": "channel", "normal": "x"} and file["h"].attrs == {"role": "channel"}
+        notes = {"role": "channel", "units": "1", "cell_methods": "x: y: mean"}
+        assert file["hu"].attrs == {**notes, "long_name": "hu", "normal": "x"}
+        assert file["h"].attrs == {**notes, "long_name": "h"} and file.attrs["Conventions"] == "CF-1.11"
         assert file["time"].dims == ("sample", "time") and file["lengths"].dims == ("sample", "axis")
-        assert file["g"].dims == ("sample",) and file["g"].attrs == {"role": "parameter"}
+        assert not {"x", "y"} & set(file.variables)  # every sample has lengths of its own
+        assert file["g"].dims == ("sample",) and file["g"].attrs["role"] == "parameter"
         assert file.attrs["boundary"] == "periodic,wall" and file.attrs["schema"] == 1 and file.attrs["seed"] == 7
     with h5netcdf.File(tmp_path / "data.nc") as raw:
         assert not any("_FillValue" in variable.attrs for variable in raw.variables.values())

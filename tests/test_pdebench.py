@@ -30,9 +30,9 @@ needs_fixture = pytest.mark.skipif(not FIXTURE.exists(), reason=f"PDEBench's sam
 
 def make_gas(shape: tuple[int, ...] = (6, 4), samples: int = 3, frames: int = 3, gamma: float = 1.4) -> Dataset:
     rng = np.random.default_rng(1)
-    border = rng.uniform(0.5, 2.0, (samples * frames, 2 + len(shape), *shape))
-    border[:, 1:-1] -= 1.2
-    states = encode(border, gamma).reshape(samples, frames, 2 + len(shape), *shape)
+    reported = rng.uniform(0.5, 2.0, (samples * frames, 2 + len(shape), *shape))
+    reported[:, 1:-1] -= 1.2
+    states = encode(reported, gamma).reshape(samples, frames, 2 + len(shape), *shape)
     setting = Setting(
         Grid.box(shape, batch=samples),
         gas_channels(len(shape)),
@@ -92,10 +92,10 @@ def test_written_files_are_read_back(tmp_path: Path, shape: list[int], samples: 
 @given(st.integers(1, 3), st.floats(1.05, 3.0), st.integers(0, 2**16))
 @settings(max_examples=30, deadline=None)
 def test_decode_inverts_encode(axes: int, gamma: float, seed: int) -> None:
-    border = np.random.default_rng(seed).uniform(0.1, 10.0, (2, 2 + axes, *(3,) * axes))
-    np.testing.assert_allclose(decode(encode(border, gamma), gamma), border, rtol=1e-9)
+    reported = np.random.default_rng(seed).uniform(0.1, 10.0, (2, 2 + axes, *(3,) * axes))
+    np.testing.assert_allclose(decode(encode(reported, gamma), gamma), reported, rtol=1e-9)
     each = np.array([gamma, 1.4])
-    np.testing.assert_allclose(encode(border, each)[1:], encode(border[1:], 1.4))
+    np.testing.assert_allclose(encode(reported, each)[1:], encode(reported[1:], 1.4))
 
 
 def test_tensors_are_scalars_or_have_channels_last(tmp_path: Path) -> None:
@@ -136,9 +136,8 @@ def test_only_what_is_asked_for_is_read(tmp_path: Path) -> None:
         raw["pressure"][2, 1, 0, 0] = np.nan
     file = PDEBenchFile(path)
     assert file.read(slice(0, 2)).samples == 2 and file.read(frames=[0, 2]).states.shape[1] == 2
-    parts = list(file.batches(2, frames=[0], shape=(3, 2)))
-    assert [part.samples for part in parts] == [2, 1] and parts[0].setting.grid.shape == (3, 2)
-    assert np.array_equal(parts[0].states, restrict(file.read(slice(0, 2), [0]).states, (3, 2)))
+    coarse = file.read(slice(0, 2), [0], shape=(3, 2))
+    assert np.array_equal(coarse.states, restrict(file.read(slice(0, 2), [0]).states, (3, 2)))
     with pytest.raises(DatasetError, match="pressure has a NaN or infinite value in sample 2, frame 1"):
         file.read(slice(1, None, 1), [1, 2])
 
@@ -170,7 +169,11 @@ FAULTS: list[tuple[Callable[[Path], None], Callable[[h5py.File], None], str]] = 
     (write_gas, overwrite("y-coordinate", np.arange(5.0)), "y-coordinate has 5 entries for 4 cells"),
     (write_gas, overwrite("y-coordinate", None), "y-coordinate is missing"),
     (write_gas, overwrite("t-coordinate", np.arange(2.0)), "t-coordinate has 2 times .* 3 frames"),
-    (write_gas, overwrite("t-coordinate", np.arange(3.0) - 1), "t-coordinate has 3 times from -1"),
+    (
+        write_gas,
+        overwrite("t-coordinate", np.arange(3.0) - 1),
+        "t-coordinate must be finite, increasing and not negative",
+    ),
     (write_gas, overwrite("t-coordinate", [0.0, np.nan, 1.0]), "t-coordinate must be finite"),
     (write_gas, poke("density", (1, 2, 0, 3), 0.0), "density of sample 1, frame 2, is zero or negative"),
     (write_gas, poke("pressure", (2, 0, 1, 1), -1.0), "pressure of sample 2, frame 0, is zero or negative"),
@@ -229,8 +232,6 @@ def test_requests_are_checked(tmp_path: Path) -> None:
     ):
         with pytest.raises(InvalidInputError):
             file.read(**request)  # type: ignore[arg-type]
-    with pytest.raises(InvalidInputError, match="size"):
-        list(file.batches(0))
     with pytest.raises(InvalidInputError, match="gamma"):
         PDEBenchFile(tmp_path / "gas.hdf5", params={"gamma": 1.0})
 
@@ -260,8 +261,8 @@ def test_pdebench_s_own_file() -> None:
     data = file.read(slice(1, 3), [0, 1], shape=(32, 32))
     assert data.states.shape == (2, 2, 4, 32, 32) and data.setting.grid.lengths.max() == pytest.approx(1.0)
     speed = np.hypot(*np.moveaxis(decode(file.read(slice(1, 2), [0]).states[0], 5 / 3)[:, 1:3], 1, 0)).mean()
-    border = decode(file.read(slice(1, 2), [0]).states[0], 5 / 3)
-    assert speed == pytest.approx(0.1 * np.sqrt(5 / 3 * border[:, 3].mean() / border[:, 0].mean()), rel=1e-4)
+    reported = decode(file.read(slice(1, 2), [0]).states[0], 5 / 3)
+    assert speed == pytest.approx(0.1 * np.sqrt(5 / 3 * reported[:, 3].mean() / reported[:, 0].mean()), rel=1e-4)
 
 
 # The problem ns2d
@@ -279,18 +280,18 @@ def initial_states(
 @pytest.mark.parametrize("split", ["train", "id", "ood", "trajectory"])
 def test_flows_are_valid_and_in_their_ranges(split: str) -> None:
     setting, states = initial_states(split, 200, (32, 32))
-    border = decode(states, setting.param("gamma"))
-    assert border[:, [0, 3]].min() > 0
+    reported = decode(states, setting.param("gamma"))
+    assert reported[:, [0, 3]].min() > 0
     # the mean over the box leaves what a window adds
-    mean = border[:, 0].mean(axis=(1, 2))
+    mean = reported[:, 0].mean(axis=(1, 2))
     assert mean.min() > 0.05 and mean.max() < 12.0
     for name, intervals in NS2D.split(split).params.items():
         assert all(any(low <= value <= high for low, high in intervals) for value in setting.param(name))
     # of the density alone, a window leaves a constant outside
-    quiet = np.ptp(border[:, 0, :2], axis=(1, 2)) < 1e-3 * mean
+    quiet = np.ptp(reported[:, 0, :2], axis=(1, 2)) < 1e-3 * mean
     assert 0.35 < quiet.mean() < 0.65
-    flow = np.hypot(border[:, 1], border[:, 2]).mean(axis=(1, 2))
-    mach = flow / np.sqrt(5 / 3 * border[:, 3].mean(axis=(1, 2)) / mean)
+    flow = np.hypot(reported[:, 1], reported[:, 2]).mean(axis=(1, 2))
+    mach = flow / np.sqrt(5 / 3 * reported[:, 3].mean(axis=(1, 2)) / mean)
     low, high = (0.2, 0.4) if split == "ood" else (0.1, 0.1)
     assert (mach[~quiet] > low - 1e-3).all() and (mach[~quiet] < high + 1e-3).all()
     assert (mach[quiet] < 1.6 * high * SIDE**2).all()
@@ -308,9 +309,9 @@ def test_a_flow_depends_on_nothing_but_its_number() -> None:
 def test_waves_are_those_of_pdebench() -> None:
     """Numbers 1 to 4 along each axis, energy as 1/|k|."""
     _, states = initial_states("id", 300, (32, 32))
-    border = decode(states, 5 / 3)
-    smooth = np.ptp(border[:, 0, :2], axis=(1, 2)) > 1e-2
-    energy = np.abs(np.fft.fft2(border[smooth, 1])) ** 2
+    reported = decode(states, 5 / 3)
+    smooth = np.ptp(reported[:, 0, :2], axis=(1, 2)) > 1e-2
+    energy = np.abs(np.fft.fft2(reported[smooth, 1])) ** 2
     energy /= energy.sum(axis=(1, 2), keepdims=True)
     mean = energy.mean(axis=0)
     assert mean[:5, :5].sum() - mean[1:5, 1:5].sum() < 0.02 and mean[5:-4].sum() < 0.05

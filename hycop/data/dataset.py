@@ -1,7 +1,8 @@
-"""Trajectories with everything needed to ask for them again: the states, their times and their setting."""
+"""Trajectories with everything that is needed to compute them again: states, times and setting."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from operator import index as as_index
@@ -13,8 +14,11 @@ from hycop.grid import AXES, Array
 from hycop.query import Channel, Query, Setting
 
 # Every name that a file uses for something else, so that a dataset in memory can always be written.
-ATTRIBUTES = ("problem", "split", "boundary", "seed", "reference", "reference_error", "version", "schema")
-RESERVED = frozenset({"sample", "time", "axis", "lengths", "untrusted", *AXES, *ATTRIBUTES})
+ATTRIBUTES = (
+    *("problem", "split", "boundary", "seed", "reference", "reference_error", "version", "schema"),
+    "Conventions",
+)
+RESERVED = frozenset({"sample", "time", "axis", "lengths", "untrusted", "untrusted_reason", *AXES, *ATTRIBUTES})
 NO_SEED = -1
 REAL = "fiub"  # kinds of dtype
 
@@ -27,15 +31,16 @@ class Dataset:
     """Samples of a problem at a few times each; time index 0 is the initial state.
 
     ``states`` is (sample, time, channel, *grid) in float32 or float64 (any other real numbers become float64),
-    ``times`` is (sample, time), and the batch of ``setting`` is the samples. ``reference`` names the solver
-    that made the truth and ``reference_error`` is that solver's own estimate of its error, if there is one.
-    ``seed`` is -1 for data that were not made from a seed, ``version`` that of the software which made them.
-    ``untrusted`` (sample, time) marks predictions of a model outside the range on which it was trained.
+    ``times`` is (sample, time), or (time,) if all samples share them, and the batch of ``setting`` is the samples.
+    ``reference`` names the solver that made the truth and ``reference_error`` is its own estimate of its error, if
+    there is one. ``seed`` is -1 for data that were not made from a seed; ``version`` is that of the software that made
+    them. ``untrusted`` (sample, time) marks predictions of a model outside its training, and ``reasons``
+    (sample, time) says why, as a text that is empty elsewhere.
 
     >>> from hycop.grid import Grid
     >>> from hycop.query import Channel
     >>> setting = Setting(Grid.box((4,), batch=2), (Channel("u"),), {"cx": 1.0})
-    >>> data = Dataset("advection", "train", np.ones((2, 3, 1, 4)), [[0.0, 0.1, 0.2]] * 2, setting, 0, "exact")
+    >>> data = Dataset("advection", "train", np.ones((2, 3, 1, 4)), [0.0, 0.1, 0.2], setting, 0, "exact")
     >>> data.query.time.tolist(), data.truth.shape, data.at(-1).query.time.tolist()
     ([0.1, 0.2, 0.1, 0.2], (4, 1, 4), [0.2, 0.2])
     """
@@ -50,6 +55,7 @@ class Dataset:
     reference_error: float | None = None
     version: str = "unknown"
     untrusted: Array | None = None
+    reasons: Array | None = None
 
     def __post_init__(self) -> None:
         _check_names(self.setting)
@@ -62,11 +68,23 @@ class Dataset:
         _check_repeated(states, self.times)
         object.__setattr__(self, "seed", _checked_seed(self.seed))
         object.__setattr__(self, "reference_error", _checked_error(self.reference_error))
-        if self.untrusted is not None:
-            flags = np.asarray(self.untrusted).astype(bool)
-            if flags.shape != states.shape[:2]:
-                raise InvalidInputError(f"untrusted has shape {flags.shape}, but the states need {states.shape[:2]}")
-            object.__setattr__(self, "untrusted", flags)
+        flags, reasons = _checked_flags(self.untrusted, self.reasons, states.shape[:2])
+        object.__setattr__(self, "untrusted", flags)
+        object.__setattr__(self, "reasons", reasons)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str], problem: str | None = None, also: Collection[str] = ()) -> Dataset:
+        """Read an ``.nc`` or ``.npz`` file. With ``problem``, refuse data of any other problem; ``also`` names other
+        problems whose data are as good."""
+        from hycop.data.netcdf import load  # which needs this class
+
+        return load(path, problem, also)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write an ``.nc`` or ``.npz`` file: whole, or not at all."""
+        from hycop.data.netcdf import save
+
+        save(self, path)
 
     @property
     def samples(self) -> int:
@@ -74,9 +92,9 @@ class Dataset:
 
     @property
     def query(self) -> Query:
-        """Every sample asked at every later time: sample-major, samples × (times - 1) questions.
+        """Every sample at every later time: samples × (times - 1) queries, those of the first sample first.
 
-        The time of a query is what has passed since the initial state.
+        The time of a query counts from the initial state.
         """
         self.check_later()
         samples = np.repeat(np.arange(self.samples), self.times.shape[1] - 1)
@@ -90,7 +108,7 @@ class Dataset:
         return self.states[:, 1:].reshape(-1, *self.states.shape[2:])
 
     def arranged(self, channels: Sequence[Channel]) -> Dataset:
-        """The same with its channels in the order asked for, found by their names."""
+        """The same data with their channels in this order, found by their names."""
         have = [channel.name for channel in self.setting.channels]
         wanted = [channel.name for channel in channels]
         if sorted(have) != sorted(wanted):
@@ -103,13 +121,13 @@ class Dataset:
 
     def take(self, samples: Array | slice) -> Dataset:
         """Some of the samples, at all their times."""
-        flags = None if self.untrusted is None else self.untrusted[samples]
         return replace(
             self,
             states=self.states[samples],
             times=self.times[samples],
             setting=self.setting.take(samples),
-            untrusted=flags,
+            untrusted=None if self.untrusted is None else self.untrusted[samples],
+            reasons=None if self.reasons is None else self.reasons[samples],
         )
 
     def at(self, index: int) -> Dataset:
@@ -124,11 +142,16 @@ class Dataset:
             chosen.append(index + times if index < 0 else index)
             if not 1 <= chosen[-1] < times:
                 raise InvalidInputError(f"time index {index}: the later times of this dataset are 1 to {times - 1}")
-        flags = None if self.untrusted is None else self.untrusted[:, chosen]
-        return replace(self, states=self.states[:, chosen], times=self.times[:, chosen], untrusted=flags)
+        return replace(
+            self,
+            states=self.states[:, chosen],
+            times=self.times[:, chosen],
+            untrusted=None if self.untrusted is None else self.untrusted[:, chosen],
+            reasons=None if self.reasons is None else self.reasons[:, chosen],
+        )
 
     def check_later(self) -> None:
-        """Refuses initial states alone, which answer nothing."""
+        """Refuses data that hold initial states only."""
         if self.times.shape[1] == 1:
             raise InvalidInputError("states: the dataset has initial states only, so there is no later time to ask for")
 
@@ -172,12 +195,27 @@ def _checked_states(states: object, setting: Setting) -> Array:
         needed = f"({setting.batch}, time, {', '.join(map(str, tail))})"
         raise InvalidInputError(
             f"states have shape {array.shape}, but the setting needs {needed}: "
-            f"(sample, time, channels [{names}], *grid)"
+            f"(sample, time, channels [{names}], *grid){_shape_advice(array.shape, setting)}"
         )
     if not array.size:
         raise InvalidInputError(f"states have shape {array.shape}: at least one sample, time and channel is needed")
     _check_finite(array, [channel.name for channel in setting.channels])
     return array
+
+
+def _shape_advice(shape: tuple[int, ...], setting: Setting) -> str:
+    """What to do about the usual mistakes in the shape of states."""
+    batch, channels, grid = setting.batch, len(setting.channels), setting.grid.shape
+    last = (*grid, channels)
+    if shape[2:] == last and shape[:1] == (batch,):
+        return "; the channels are the last axis here: np.moveaxis(states, -1, 2)"
+    if shape[2:] == grid and channels == 1 and shape[:1] == (batch,):
+        return "; the axis of the channel is missing: states[:, :, None]"
+    if shape == (batch, channels, *grid):
+        return "; the axis of times is missing: states[:, None] for one time"
+    if shape[2:] == (channels, *grid):
+        return f"; there are {shape[0]} samples: make the grid with batch={shape[0]}"
+    return ""
 
 
 def _check_finite(states: Array, channels: Collection[str]) -> None:
@@ -205,8 +243,13 @@ def _checked_times(times: object, samples: int, count: int) -> Array:
     if array.dtype.kind not in REAL:
         raise InvalidInputError(f"times have dtype {array.dtype}: real numbers are needed")
     array = np.asarray(array, dtype=np.float64)
+    if array.shape == (count,):
+        array = np.tile(array, (samples, 1))
     if array.shape != (samples, count):
-        raise InvalidInputError(f"times have shape {array.shape}, but the states need ({samples}, {count})")
+        raise InvalidInputError(
+            f"times have shape {array.shape}, but the states have {samples} samples at {count} times: give ({count},) "
+            f"if all samples share them, else ({samples}, {count})"
+        )
     valid = np.isfinite(array) & (array >= 0)
     if not valid.all():
         sample, time = (int(position[0]) for position in np.nonzero(~valid))
@@ -221,6 +264,25 @@ def _checked_times(times: object, samples: int, count: int) -> Array:
             f"{time + 1}; they must not decrease"
         )
     return array
+
+
+def _checked_flags(
+    untrusted: Array | None, reasons: Array | None, shape: tuple[int, ...]
+) -> tuple[Array | None, Array | None]:
+    """The flags as booleans and the reasons as texts; reasons alone imply their flags."""
+    texts = None if reasons is None else np.asarray(reasons)
+    if texts is not None and (texts.shape != shape or texts.dtype.kind != "U"):
+        raise InvalidInputError(
+            f"reasons have shape {texts.shape} and dtype {texts.dtype}: texts (sample, time) = {shape} are needed"
+        )
+    if untrusted is None:
+        return (None, None) if texts is None else (texts != "", texts)
+    flags = np.asarray(untrusted).astype(bool)
+    if flags.shape != shape:
+        raise InvalidInputError(f"untrusted has shape {flags.shape}, but (sample, time) = {shape} is needed")
+    if texts is not None and (texts[~flags] != "").any():
+        raise InvalidInputError("reasons: a reason is given where untrusted is not set; leave it empty there")
+    return flags, texts
 
 
 def _checked_seed(seed: object) -> int:

@@ -1,4 +1,4 @@
-"""The state of a compressible flow: conserved, as programs need it, and at the border, as PDEBench's files have it."""
+"""The state of a compressible flow: the conserved variables of programs, and the reported ones of PDEBench's files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def gas_channels(axes: int) -> tuple[Channel, ...]:
     return (Channel("density"), *momenta, Channel("energy"))
 
 
-def encode(border: Array, gamma: float | Array) -> Array:
+def encode(reported: Array, gamma: float | Array) -> Array:
     """(density, velocities, pressure) as (density, momenta, energy), arrays (batch, channel, *grid).
 
     E = p/(γ − 1) + ½ρ|v|²; ``gamma`` is a number or one per sample.
@@ -22,8 +22,8 @@ def encode(border: Array, gamma: float | Array) -> Array:
     >>> encode(np.array([[[2.0], [3.0], [1.0]]]), 1.5).ravel().tolist()
     [2.0, 6.0, 11.0]
     """
-    density, velocity, pressure = border[:, :1], border[:, 1:-1], border[:, -1:]
-    energy = pressure / (_over(gamma, border) - 1.0) + 0.5 * density * (velocity**2).sum(axis=1, keepdims=True)
+    density, velocity, pressure = reported[:, :1], reported[:, 1:-1], reported[:, -1:]
+    energy = pressure / (_over(gamma, reported) - 1.0) + 0.5 * density * (velocity**2).sum(axis=1, keepdims=True)
     return np.concatenate([density, density * velocity, energy], axis=1)
 
 

@@ -2,36 +2,40 @@
 
 - each channel (sample, time, x[, y[, z]]): role = "channel", and normal = "x" for a vector component along x
 - each parameter (sample,): role = "parameter"
-- ``time`` (sample, time): index 0 is the initial state
+- ``time`` (time,) if all samples share their times, else (sample, time): index 0 is the initial state
 - ``lengths`` (sample, axis): the size of the box
+- ``x`` (x,), ``y`` (y,), ``z`` (z,): cell centres, along each axis on which all samples share the length
+- ``untrusted`` (sample, time) and ``untrusted_reason`` (sample, time), a text, if the data are predictions of a model
 - attributes: problem, split, boundary (one name per axis, with commas), seed, reference, reference_error, version,
-  schema = 1
+  schema = 1, Conventions = "CF-1.11" (units, axis, cell_methods, flag_values and the like follow these)
 
 In an ``.npz`` an attribute is a scalar array of its name, and the attribute ``a`` of a variable ``v`` is ``v.a``.
-Files of other tools need no roles: what lies on (sample, time, space) is a channel, and what lies on (sample,) or is
-one number is a parameter. There ``time`` may also be (time,) and ``lengths`` (axis,), the same for every sample,
-and all attributes may be missing (then the boundary is periodic). Coordinates ``x`` (x,), ``y`` (y,), ``z`` (z,) may be
-there: cell centres, which must ascend evenly and agree with the lengths. What else does not lie on ``sample`` is left
-aside.
 
-The same dataset gives the same bytes as long as the versions of h5netcdf, h5py and HDF5, which netCDF-4
-wants inside the file, stay the same; there are no dates in it.
+Files of other tools need no roles: a variable on (sample, time, space) is a channel, and one on (sample,) or a single
+number is a parameter. ``lengths`` may also be (axis,), the same for every sample, and all attributes may be missing
+(then the boundary is periodic). Coordinates must increase evenly and agree with the lengths. Other variables without
+the dimension ``sample`` are ignored.
+
+The same dataset gives the same bytes as long as the versions of h5netcdf, h5py and HDF5 stay the same: netCDF-4 wants
+these inside the file. There are no dates in it.
 """
 
 from __future__ import annotations
 
 import os
-import zipfile
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hycop.data.dataset import ATTRIBUTES, NO_SEED, REAL, RESERVED, Dataset, box_length
+from hycop.data.dataset import NO_SEED, REAL, RESERVED, Dataset, box_length
+from hycop.data.hdf5 import checked_hdf5
+from hycop.data.npz import read_npz, write_npz
 from hycop.errors import DatasetError, HyCOPError, InvalidInputError, OutputError
-from hycop.files import checked_output, replacing
+from hycop.files import check_claim, checked_input, checked_output, replacing
 from hycop.grid import AXES, Array, Grid
 from hycop.query import Channel, Setting
 
@@ -39,6 +43,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 SCHEMA = 1
+CONVENTIONS = "CF-1.11"
 SUFFIXES = (".nc", ".npz")
 
 AGREES = 1e-4
@@ -55,32 +60,29 @@ def checked_dataset_path(path: str | os.PathLike[str]) -> Path:
 def save(dataset: Dataset, path: str | os.PathLike[str]) -> None:
     """Write a dataset to an ``.nc`` or ``.npz`` file: whole, or not at all."""
     path = checked_dataset_path(path)
-    write = _write_npz if path.suffix.lower() == ".npz" else _write_netcdf
+    write = write_npz if path.suffix.lower() == ".npz" else _write_netcdf
     with replacing(path) as temporary:
         write(_to_xarray(dataset), temporary)
 
 
-def load(path: str | os.PathLike[str], problem: str | None = None, kin: Collection[str] = ()) -> Dataset:
-    """Read a dataset from an ``.nc`` or ``.npz`` file; with ``problem``, refuse the data of another one, unless it is
-    among the ``kin``.
+def load(path: str | os.PathLike[str], problem: str | None = None, also: Collection[str] = ()) -> Dataset:
+    """Read a dataset from an ``.nc`` or ``.npz`` file. With ``problem``, refuse data of any other problem; ``also``
+    names other problems whose data are as good.
 
     A file that does not name its problem is taken to be of the one asked for.
     """
     path = Path(path)
-    if path.is_dir():
-        raise DatasetError(f"{path}: is a folder; give the name of a file in it")
-    if path.suffix.lower() not in SUFFIXES:
+    if not os.path.isdir(path) and path.suffix.lower() not in SUFFIXES:
         raise DatasetError(
             f"{path}: unknown suffix '{path.suffix}'; datasets are read from .nc or .npz, PDEBench's from .hdf5 or .h5"
         )
-    if not path.exists():
-        raise DatasetError(f"{path}: no such file")
-    opened = _read_npz if path.suffix.lower() == ".npz" else _open_netcdf
+    checked_input(path, refused=DatasetError)
+    opened = read_npz if path.suffix.lower() == ".npz" else _open_netcdf
     try:
         with _readable(path):
             file = opened(path)
         with file:
-            return _from_xarray(file, path, problem, kin)
+            return _from_xarray(file, path, problem, also)
     except DatasetError:
         raise
     except HyCOPError as error:
@@ -119,24 +121,27 @@ def _is_classic(path: Path) -> bool:
         return file.read(3) == b"CDF"
 
 
+Variables = dict[str, tuple[tuple[str, ...], Array, dict[str, Any]]]
+
+
 def _to_xarray(dataset: Dataset) -> xr.Dataset:
     # pandas comes with xarray and takes most of a second, which only the use of files should cost.
     import xarray as xr
 
     setting = dataset.setting
-    dims = ("sample", "time", *AXES[: setting.grid.axes])
-    variables: dict[str, tuple[tuple[str, ...], Array, dict[str, str]]] = {}
+    space = AXES[: setting.grid.axes]
+    variables: Variables = {}
     for position, channel in enumerate(setting.channels):
-        normal = {} if channel.normal is None else {"normal": AXES[channel.normal]}
-        variables[channel.name] = (dims, dataset.states[:, :, position], {"role": "channel", **normal})
-    variables["time"] = (("sample", "time"), dataset.times, {})
-    variables["lengths"] = (("sample", "axis"), setting.grid.lengths, {})
-    if dataset.untrusted is not None:
-        meaning = {"long_name": "1 where the model was asked outside the range on which it was trained"}
-        variables["untrusted"] = (("sample", "time"), dataset.untrusted.astype(np.int8), meaning)
+        notes = {"role": "channel", "units": "1", "long_name": channel.name}
+        notes["cell_methods"] = f"{' '.join(f'{letter}:' for letter in space)} mean"
+        if channel.normal is not None:
+            notes["normal"] = AXES[channel.normal]
+        variables[channel.name] = (("sample", "time", *space), dataset.states[:, :, position], notes)
+    variables |= _coordinates(dataset) | _flags(dataset)
     for name, value in setting.params.items():
-        variables[name] = (("sample",), value, {"role": "parameter"})
+        variables[name] = (("sample",), value, {"role": "parameter", "units": "1", "long_name": name})
     attrs: dict[str, str | int | float] = {
+        "Conventions": CONVENTIONS,
         "problem": dataset.problem,
         "split": dataset.split,
         "boundary": ",".join(setting.grid.boundary),
@@ -150,28 +155,47 @@ def _to_xarray(dataset: Dataset) -> xr.Dataset:
     return xr.Dataset(variables, attrs=attrs)
 
 
+def _coordinates(dataset: Dataset) -> Variables:
+    """Times and lengths of all samples; one-dimensional coordinates where the samples share them."""
+    times, grid = dataset.times, dataset.setting.grid
+    notes = {"units": "1", "long_name": "time, from the initial state on"}
+    # the conventions want coordinates that increase
+    if (times == times[0]).all() and (np.diff(times[0]) > 0).all():
+        variables: Variables = {"time": (("time",), times[0], {**notes, "axis": "T"})}
+    else:
+        variables = {"time": (("sample", "time"), times, notes)}
+    variables["lengths"] = (("sample", "axis"), grid.lengths, {"units": "1", "long_name": "size of the box"})
+    for letter, cells, lengths in zip(AXES, grid.shape, grid.lengths.T, strict=False):
+        if (lengths == lengths[0]).all():
+            notes = {"units": "1", "long_name": f"{letter}, cell centres", "axis": letter.upper()}
+            variables[letter] = ((letter,), (np.arange(cells) + 0.5) * (lengths[0] / cells), notes)
+    return variables
+
+
+def _flags(dataset: Dataset) -> Variables:
+    if dataset.untrusted is None:
+        return {}
+    dims, notes = ("sample", "time"), {"long_name": "whether the model was asked outside its training"}
+    values = {"flag_values": np.array([0, 1], np.int8), "flag_meanings": "trusted untrusted"}
+    variables: Variables = {"untrusted": (dims, dataset.untrusted.astype(np.int8), {**notes, **values})}
+    if dataset.reasons is not None:
+        why = {"long_name": "why the answer is not to be trusted, empty where it is"}
+        variables["untrusted_reason"] = (dims, dataset.reasons, why)
+    return variables
+
+
 def _write_netcdf(contents: xr.Dataset, path: Path) -> None:
-    no_fill = {name: {"_FillValue": None} for name in contents.variables}
-    contents.to_netcdf(path, engine="h5netcdf", format="NETCDF4", encoding=no_fill)
-
-
-def _write_npz(contents: xr.Dataset, path: Path) -> None:
-    arrays: dict[str, Any] = {}
-    for name, variable in contents.variables.items():
-        arrays[str(name)] = variable.values
-        arrays.update({f"{name}.{key}": value for key, value in variable.attrs.items()})
-    arrays.update({str(key): value for key, value in contents.attrs.items()})
-    # np.savez cannot hold a parameter named "file", as that is the name of its own argument.
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
-        for name, array in arrays.items():
-            with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as file:
-                np.lib.format.write_array(file, np.asarray(array), allow_pickle=False)
+    encoding: dict[str, dict[str, Any]] = {str(name): {"_FillValue": None} for name in contents.variables}
+    if "untrusted_reason" in encoding:
+        encoding["untrusted_reason"]["dtype"] = "S1"  # characters, whose size is known before they are read
+    contents.to_netcdf(path, engine="h5netcdf", format="NETCDF4", encoding=encoding)
 
 
 def _open_netcdf(path: Path) -> xr.Dataset:
     import h5netcdf
     import xarray as xr
 
+    checked_hdf5(path).close()
     # A damaged file can stop the constructor of h5netcdf.File before it has set _writable; its destructor then
     # prints a traceback about that. This first look has the attribute from its class and fails in silence.
     with type("FirstLook", (h5netcdf.File,), {"_writable": False})(path, "r"):
@@ -180,68 +204,12 @@ def _open_netcdf(path: Path) -> xr.Dataset:
     return xr.open_dataset(path, engine="h5netcdf", decode_times=False, decode_timedelta=False, cache=False)
 
 
-def _read_npz(path: Path) -> xr.Dataset:
-    """The arrays of an npz with the dimensions that their names and ranks imply."""
-    import xarray as xr
-
-    if not zipfile.is_zipfile(path):  # np.load would take it for a pickle, and advise to open that
-        raise ValueError("it is no zip archive")
-    # np.load leaves a file open that it cannot parse, so it gets one that is closed here.
-    with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
-        arrays = {name: _plain_array(file, name) for name in file.files}
-    attrs = {name: _single(name, arrays.pop(name)) for name in ATTRIBUTES if name in arrays}
-    counts = {array.shape[0] for array in arrays.values() if array.ndim > 2}
-    variables = {}
-    for name, array in arrays.items():
-        coordinate = name in AXES and array.ndim == 1
-        if "." in name or (name in RESERVED and name not in ("time", "lengths", "untrusted") and not coordinate):
-            continue
-        if array.ndim == 2 and name not in ("time", "lengths", "untrusted") and array.shape[0] not in counts:
-            continue  # it does not lie on the samples
-        noted = {key: f"{name}.{key}" for key in ("role", "normal")}
-        notes = {key: _single(place, arrays[place]) for key, place in noted.items() if place in arrays}
-        variables[name] = (_implied_dims(name, array.ndim), array, notes)
-    try:
-        return xr.Dataset(variables, attrs=attrs)
-    except ValueError as error:  # sizes that contradict each other
-        raise InvalidInputError(f"the arrays do not go together: {_first_line(error)}") from None
-
-
-def _single(name: str, array: Array) -> Any:
-    if array.size != 1:
-        raise InvalidInputError(f"array '{name}' has shape {array.shape}: a single value is needed")
-    return array.item()
-
-
-def _plain_array(file: Any, name: str) -> Array:
-    try:
-        array: Array = file[name]
-    except ValueError as error:
-        # NumPy advises to allow pickles, which can run any code
-        if "pickle" not in str(error):
-            raise
-        raise InvalidInputError(f"array '{name}' holds Python objects: save it as an array of numbers") from None
-    return array
-
-
-def _implied_dims(name: str, rank: int) -> tuple[str, ...]:
-    if name in AXES:
-        return (name,)
-    if name in ("time", "lengths", "untrusted"):
-        last = "axis" if name == "lengths" else "time"
-        return (last,) if rank == 1 else ("sample", last, *(f"{name}_{extra}" for extra in range(2, rank)))[:rank]
-    if rank == 2:  # neither a channel nor a parameter: refused where the variables are sorted
-        return ("sample", f"{name}_1")
-    space = (*AXES, *(f"{name}_{extra}" for extra in range(2 + len(AXES), rank)))
-    return ("sample", "time", *space)[:rank]
-
-
-def _from_xarray(file: xr.Dataset, path: Path, problem: str | None, kin: Collection[str]) -> Dataset:
+def _from_xarray(file: xr.Dataset, path: Path, problem: str | None, also: Collection[str]) -> Dataset:
     schema = _integer(file.attrs, "schema", SCHEMA)
     if schema > SCHEMA:
         raise InvalidInputError(f"attribute 'schema' is {schema}, this version reads up to {SCHEMA}; update hycop")
     named = _text(file.attrs, "problem", problem or "unknown")
-    if problem is not None and named != problem and named not in kin:
+    if problem is not None and named != problem and named not in also:
         raise InvalidInputError(f"attribute 'problem' is '{named}', but '{problem}' is asked for; give its own data")
     channels, parameters = _sorted_variables(file)
     states, times = _read_states(file, path, list(channels))
@@ -271,12 +239,13 @@ def _from_xarray(file: xr.Dataset, path: Path, problem: str | None, kin: Collect
         reference_error=_number(file.attrs, "reference_error"),
         version=_text(file.attrs, "version", "unknown"),
         untrusted=_read(file, path, "untrusted") if "untrusted" in file.variables else None,
+        reasons=_read_reasons(file, path) if "untrusted_reason" in file.variables else None,
     )
 
 
 def _check_coordinates(file: xr.Dataset, path: Path, lengths: Array) -> None:
-    """Refuses cell centres that contradict the grid, which only ``lengths`` describe; numbers of cells, as xarray
-    gives them to axes without coordinates, are none."""
+    """Refuses cell centres that contradict the grid, which ``lengths`` alone describe. Indices 0, 1, 2, …, as xarray
+    gives them to axes without coordinates, are not cell centres."""
     for axis, letter in enumerate(AXES[: lengths.shape[-1]]):
         if letter not in file.variables or file.variables[letter].dims != (letter,) or file.sizes[letter] < 2:
             continue
@@ -338,13 +307,14 @@ def _read_states(file: xr.Dataset, path: Path, channels: list[str]) -> tuple[Arr
             raise InvalidInputError(f"variable '{name}' has dtype {variable.dtype}: real numbers are needed")
     samples, count, *space = first.shape
     dtype = np.result_type(*(file.variables[name].dtype for name in channels)).newbyteorder("=")
+    check_claim("this dataset", samples * count * len(channels) * prod(space) * dtype.itemsize)
     states = np.empty((samples, count, len(channels), *space), dtype)
     for position, name in enumerate(channels):
         states[:, :, position] = _read(file, path, name)
     times = _read(file, path, "time")
     if times.shape not in ((count,), (samples, count)):
         raise InvalidInputError(
-            f"variable 'time' has shape {times.shape}: ({samples}, {count}), one per sample and time, is needed"
+            f"variable 'time' has shape {times.shape}: ({count},), for all samples, or ({samples}, {count}) is needed"
         )
     return states, np.broadcast_to(times, (samples, count)).copy()
 
@@ -353,11 +323,21 @@ def _read(file: xr.Dataset, path: Path, name: str) -> Array:
     if name not in file.variables:
         found = ", ".join(map(str, file.variables))
         raise InvalidInputError(f"variable '{name}' is missing; the file has {found}")
+    variable = file.variables[name]
+    if variable.dtype.kind not in REAL:
+        raise InvalidInputError(f"variable '{name}' has dtype {variable.dtype}: real numbers are needed")
     with _readable(path):
-        values: Array = np.asarray(file.variables[name].values)
-    if values.dtype.kind not in REAL:
-        raise InvalidInputError(f"variable '{name}' has dtype {values.dtype}: real numbers are needed")
+        values: Array = np.asarray(variable.values)
     return values
+
+
+def _read_reasons(file: xr.Dataset, path: Path) -> Array:
+    variable = file.variables["untrusted_reason"]
+    # Strings of variable length could all point to the same long one: their size is not known before they are read.
+    if variable.dtype.kind not in "SU" and "char_dim_name" not in variable.encoding:
+        raise InvalidInputError(f"variable 'untrusted_reason' has dtype {variable.dtype}: characters are needed")
+    with _readable(path):
+        return np.asarray(variable.values).astype(str)
 
 
 def _text(attrs: Mapping[str, Any], name: str, default: str) -> str:

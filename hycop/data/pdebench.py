@@ -1,4 +1,4 @@
-"""PDEBench's HDF5 files, read piece by piece as they are, and written.
+"""PDEBench's HDF5 files: read in parts, without conversion, and written.
 
 Three layouts, told apart by their keys:
 
@@ -18,6 +18,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import prod
 from operator import index as as_index
 from pathlib import Path
 from typing import Any
@@ -26,8 +27,9 @@ import numpy as np
 
 from hycop.data.dataset import REAL, RESERVED, Dataset, box_length
 from hycop.data.gas import decode, encode, gas_channels
+from hycop.data.hdf5 import checked_hdf5
 from hycop.errors import DatasetError, HyCOPError, InvalidInputError
-from hycop.files import checked_output, naming, replacing
+from hycop.files import check_claim, checked_output, naming, replacing
 from hycop.grid import AXES, Array, Grid, restrict
 from hycop.query import Channel, Setting
 
@@ -39,12 +41,12 @@ PDEBENCH = (".hdf5", ".h5")
 
 
 class PDEBenchFile:
-    """A PDEBench file: what is in it, known without loading it, and any part of it as a ``Dataset``.
+    """A PDEBench file: its contents, known without loading them, and any part of it as a ``Dataset``.
 
-    ``channels`` are those of the datasets. Numbers among the ``attributes`` of the file become parameters, to which
-    ``params`` adds or which it replaces. Files of a compressible flow have no γ unless this package wrote them:
-    ``gamma`` is used if there is none. No file names its ``boundary`` (reaction–diffusion has walls, the radial dam
-    break outflow) nor its ``problem``.
+    ``channels`` are those of the datasets. Numbers among the ``attributes`` of the file become parameters; ``params``
+    adds to them or replaces them. Files of a compressible flow have no γ unless this package wrote them: ``gamma`` is
+    used if there is none. A file names neither its ``boundary`` (reaction–diffusion has walls, the radial dam break
+    outflow) nor its ``problem``.
     """
 
     def __init__(
@@ -70,9 +72,13 @@ class PDEBenchFile:
             for name, value in self.attributes.items()
             if isinstance(value, float) and name.isidentifier() and name not in RESERVED and name != "M"
         }
-        if self.is_gas:
-            self.params = {"gamma": gamma, **self.params}
         self.params |= params or {}
+        if self.is_gas:
+            if "gamma" in self.attributes and "gamma" not in self.params:
+                raise DatasetError(
+                    f"{self.path}: attribute 'gamma' is {self.attributes['gamma']!r}: a number is needed"
+                )
+            self.params = {"gamma": gamma, **self.params}
         if self.is_gas and not self.params["gamma"] > 1.0:
             raise InvalidInputError(f"{self.path}: gamma is {self.params['gamma']}: it must be above 1")
         with naming(self.path):
@@ -93,6 +99,8 @@ class PDEBenchFile:
         if not len(chosen) or chosen.step < 0:
             raise InvalidInputError(f"samples {samples}: some of the {self.samples} are needed, in their order")
         at = _checked_frames(frames, len(self.times))
+        values = len(chosen) * at.size * len(self._layout.names) * prod(self.shape)
+        check_claim("this part of the file", values * np.dtype(np.float64).itemsize)
         with _opened(self.path) as file:
             states = self._layout.read(file, chosen, at)
         if self.is_gas:
@@ -113,18 +121,9 @@ class PDEBenchFile:
             reference="PDEBench",
         )
 
-    def batches(
-        self, size: int, frames: Sequence[int] | None = None, shape: Sequence[int] | None = None
-    ) -> Iterator[Dataset]:
-        """All samples, ``size`` at a time."""
-        if size < 1:
-            raise InvalidInputError(f"size is {size}: it must be at least 1")
-        for first in range(0, self.samples, size):
-            yield self.read(slice(first, first + size), frames, shape)
-
-    def _check_positive(self, border: Array, samples: range, frames: Array) -> None:
+    def _check_positive(self, values: Array, samples: range, frames: Array) -> None:
         for channel in (0, -1):
-            bad = (border[:, :, channel] <= 0).reshape(*border.shape[:2], -1).any(axis=2)
+            bad = (values[:, :, channel] <= 0).reshape(*values.shape[:2], -1).any(axis=2)
             if bad.any():
                 sample, frame = (int(position[0]) for position in np.nonzero(bad))
                 raise DatasetError(
@@ -134,17 +133,17 @@ class PDEBenchFile:
 
 
 def check_writable(setting: Setting, times: Array) -> None:
-    """Refuses what a PDEBench file has no place for."""
+    """Refuses what a PDEBench file cannot hold."""
     if setting.channels != gas_channels(setting.grid.axes):
         names = ", ".join(channel.name for channel in gas_channels(setting.grid.axes))
         raise InvalidInputError(f"PDEBench files of other states than {names} are not written")
     for name, values in {"times": times, "lengths": setting.grid.lengths, **setting.params}.items():
         if (values != values[:1]).any():
-            raise InvalidInputError(f"'{name}' differs between samples, for which a PDEBench file has no place")
+            raise InvalidInputError(f"'{name}' differs between samples, which a PDEBench file cannot hold")
 
 
 def write_pdebench(dataset: Dataset, path: str | os.PathLike[str], mach: float | None = None) -> None:
-    """Write a compressible dataset as PDEBench does: float32, parameters as attributes, a time too many.
+    """Write a compressible dataset as PDEBench does: float32, parameters as attributes, one time more than frames.
 
     Such a file has one grid, one series of times and one set of parameters for all its samples.
     """
@@ -152,14 +151,14 @@ def write_pdebench(dataset: Dataset, path: str | os.PathLike[str], mach: float |
     setting = dataset.setting
     check_writable(setting, dataset.times)
     flat = dataset.states.reshape(-1, *dataset.states.shape[2:])
-    border = decode(flat, setting.param("gamma")[0]).reshape(dataset.states.shape).astype(np.float32)
+    values = decode(flat, setting.param("gamma")[0]).reshape(dataset.states.shape).astype(np.float32)
     times = dataset.times[0]
     step = times[-1] - times[-2] if times.size > 1 else 1.0
     import h5py
 
     with replacing(path) as temporary, h5py.File(temporary, "w") as file:
         for position, name in enumerate(_gas_names(setting.grid.axes)):
-            file[name] = border[:, :, position]
+            file[name] = values[:, :, position]
         file["t-coordinate"] = np.append(times, times[-1] + step).astype(np.float32)
         for letter, cells, length in zip(AXES, setting.grid.shape, setting.grid.lengths[0], strict=False):
             file[f"{letter}-coordinate"] = ((np.arange(cells) + 0.5) * length / cells).astype(np.float32)
@@ -171,7 +170,7 @@ def write_pdebench(dataset: Dataset, path: str | os.PathLike[str], mach: float |
 
 @dataclass(frozen=True, eq=False)
 class _Layout(ABC):
-    """How a kind of file keeps its states; ``names`` has the key of each channel."""
+    """How a kind of file stores its states; ``names`` has the key of each channel."""
 
     names: tuple[str, ...]
     samples: int
@@ -304,27 +303,23 @@ def _array(file: Any, name: str, *ranks: int) -> Any:
 
 def _coordinates(file: Any, frames: int, space: Sequence[int], key: str) -> tuple[Array, Array]:
     """The times of the frames and the lengths of the box."""
-    times = _increasing(file, key.format("t"))
-    if times.size not in (frames, frames + 1) or (times < 0).any():
+    name = key.format("t")
+    held = _array(file, name, 1)
+    if held.size not in (frames, frames + 1):
         raise DatasetError(
-            f"{file.filename}: {key.format('t')} has {times.size} times from {times.min(initial=0):g} for {frames} "
-            "frames; one each, or one too many, none negative"
+            f"{file.filename}: {name} has {held.size} times for {frames} frames; one each, or one too many"
         )
+    times = np.asarray(held[...], dtype=np.float64)
+    if not (np.isfinite(times).all() and (np.diff(times) > 0).all() and (times >= 0).all()):
+        raise DatasetError(f"{file.filename}: {name} must be finite, increasing and not negative")
     lengths = np.ones(len(space))
     for axis, (letter, cells) in enumerate(zip(AXES, space, strict=False)):
         name = key.format(letter)
-        centres = np.asarray(_array(file, name, 1)[...], dtype=np.float64)
-        if centres.size != cells or cells < 2:
-            raise DatasetError(f"{file.filename}: {name} has {centres.size} entries for {cells} cells; two at least")
-        lengths[axis] = box_length(name, centres)
+        held = _array(file, name, 1)
+        if held.size != cells or cells < 2:
+            raise DatasetError(f"{file.filename}: {name} has {held.size} entries for {cells} cells; two at least")
+        lengths[axis] = box_length(name, np.asarray(held[...], dtype=np.float64))
     return times[:frames], lengths
-
-
-def _increasing(file: Any, name: str) -> Array:
-    values = np.asarray(_array(file, name, 1)[...], dtype=np.float64)
-    if not (np.isfinite(values).all() and (np.diff(values) > 0).all()):
-        raise DatasetError(f"{file.filename}: {name} must be finite and increasing")
-    return values
 
 
 def _finite(file: Any, name: str, values: Array, samples: range, frames: Array) -> Array:
@@ -355,14 +350,8 @@ def _checked_frames(frames: Sequence[int] | None, count: int) -> Array:
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
     """The open file; whatever a damaged one provokes becomes one line."""
-    import h5py
-
-    if path.is_dir():
-        raise DatasetError(f"{path}: is a folder; give the name of a file in it")
-    if not path.is_file():
-        raise DatasetError(f"{path}: no such file")
     try:
-        with h5py.File(path, "r") as file:
+        with checked_hdf5(path) as file:
             yield file
     except DatasetError:
         raise
