@@ -24,8 +24,9 @@ from typing import Any
 
 import numpy as np
 
+from hycop.channels import gas_channels
 from hycop.data.dataset import REAL, RESERVED, Dataset, box_length
-from hycop.data.gas import decode, encode, gas_channels
+from hycop.data.gas import decode, encode
 from hycop.errors import DatasetError, HyCOPError, InvalidInputError
 from hycop.files import checked_output, naming, replacing
 from hycop.grid import AXES, Array, Grid, restrict

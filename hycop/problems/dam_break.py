@@ -23,11 +23,12 @@ from math import ceil
 
 import numpy as np
 
+from hycop.channels import water_channels
 from hycop.grid import Array
 from hycop.problems.definition import InitialCondition, Problem, Split
 from hycop.problems.draw import Draw
 from hycop.problems.initial_conditions import box_of
-from hycop.problems.shallow_water import CHANNELS, dictionaries, features
+from hycop.problems.shallow_water import dictionaries, features
 from hycop.query import Setting
 from hycop.references import Reference, ShallowWaterReference
 
@@ -108,7 +109,7 @@ PROBLEMS = (
         equation="h_t + ∇·m = 0, m_t + ∇·(m⊗m/h) + ∇(g h²/2) = 0",
         behaviour=f"dams in a walled basin; splits straight, circular, id and ood at T={HORIZON:g} s, train to 15 s",
         processes=("gravity", "momentum"),
-        channels=CHANNELS,
+        channels=water_channels(2),
         shape=(320, 320),
         lengths=(LENGTH, LENGTH),
         boundary=("wall", "wall"),

@@ -21,16 +21,16 @@ from math import ceil, prod
 
 import numpy as np
 
+from hycop.channels import water_channels
 from hycop.dictionary import Dictionary
 from hycop.grid import AXES, Array
 from hycop.primitives import GravityWave, MomentumAdvection, ShallowWater
 from hycop.problems.definition import InitialCondition, Problem, Split
 from hycop.problems.draw import Draw, Intervals
 from hycop.problems.initial_conditions import Box, Bump, Profile, Sigmoid, Step, Wave, box_of
-from hycop.query import Channel, Setting
+from hycop.query import Setting
 from hycop.references import Reference, ShallowWaterReference
 
-CHANNELS = (Channel("h"), Channel("hu", 0), Channel("hv", 1))
 LENGTH = 10.0
 HORIZON = 0.3
 TRAIN = (0.15, 0.4)
@@ -234,7 +234,7 @@ def _problem(name: str, axes: int, cells: int) -> Problem:
         equation="h_t + ∇·m = 0, m_t + ∇·(m⊗m/h) + ∇(g h²/2) = 0",
         behaviour=f"depth h, momentum m; id and ood at T={HORIZON:g}, train at T in [{TRAIN[0]:g}, {TRAIN[1]:g}]",
         processes=("gravity", "momentum"),
-        channels=CHANNELS[: 1 + axes],
+        channels=water_channels(axes),
         shape=(cells,) * axes,
         lengths=(LENGTH,) * axes,
         boundary=("periodic",) * axes,
