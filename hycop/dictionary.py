@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from hycop.errors import IncompatibleError, InvalidInputError, UnknownNameError
 from hycop.grid import Grid
-from hycop.primitive import Primitive, boundaries_of, checked_boundaries
+from hycop.primitive import Primitive, boundaries_of, checked_boundaries, fingerprint
 
 
 class Dictionary(Mapping[str, Primitive]):
@@ -68,6 +69,11 @@ class Dictionary(Mapping[str, Primitive]):
         """All processes that some primitive advances."""
         return frozenset().union(*(primitive.advances for primitive in self.values()))
 
+    def fingerprint(self) -> str:
+        """SHA-256 of the names and fingerprints of the primitives, in order."""
+        lines = (f"{len(name)} {name} {fingerprint(primitive)}" for name, primitive in self.items())
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
     def adding(self, name: str, primitive: Primitive) -> Dictionary:
         if name in self:
             raise InvalidInputError(f"primitive '{name}' is there already; use swapping to replace it")
@@ -82,7 +88,7 @@ class Dictionary(Mapping[str, Primitive]):
         return Dictionary({key: primitive if key == name else old for key, old in self.items()})
 
     def check_boundaries(self, names: tuple[str, ...], grid: Grid) -> None:
-        """Refuses primitives that do not know the boundaries of a grid, naming those in the dictionary that do."""
+        """Refuses primitives that cannot handle the boundaries of a grid, and names those that can."""
         for name in names:
             able = [
                 other

@@ -209,9 +209,8 @@ def _of_one_sign(fine: Array, u: Array, factor: int) -> Array:
 
 def refined_query(query: Query, factor: int) -> Query:
     """The query on a grid ``factor`` times finer, its initial state reconstructed once."""
-    grid, channels = query.grid, query.setting.channels
-    signs = np.array([[-1.0 if channel.normal == axis else 1.0 for axis in range(grid.axes)] for channel in channels])
-    fine = _of_one_sign(prolong(query.u0, grid.boundary, factor, signs), query.u0, factor)
+    grid = query.grid
+    fine = _of_one_sign(prolong(query.u0, grid.boundary, factor, query.setting.wall_signs()), query.u0, factor)
     return Query(fine, query.setting.with_grid(grid.refined(factor)), query.time)
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, log2
+from numbers import Real
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from hycop.errors import IncompatibleError, InvalidInputError
 from hycop.grid import AXES, BOUNDARIES, Array, Grid
-from hycop.kernels.spectral import evolve
+from hycop.identity import described
+from hycop.kernels.spectral import evolve, weigh_modes
 from hycop.query import Setting
 
 EXACT = inf
@@ -33,18 +35,41 @@ class Primitive(Protocol):
     - ``symbol(setting)``: its rate in a transform space; ``run`` then fuses neighbours with the same transforms
     - ``growth(setting)``: its rate r (batch,), if it solves u' = r u (1 − u) exactly; ``run`` then keeps small periodic
       boxes in cache through whole programs of such primitives and those with a symbol
+    - ``rate(u, setting)``: du/dt of its process at u, in its own discretisation of space: flow(u, τ) ≈ u + τ·rate(u)
+    - ``arrays()``: its state, name → NumPy array, such as the weights of a network, and ``with_arrays(arrays)``, which
+      returns the same primitive with other arrays; a model folder then stores them beside the options. None
+    - ``batch_dependent``: whether the last digits of a sample may depend on the rest of the batch, as those of a
+      network on a GPU do; False
+    - ``scheme_version``: raised by one whenever the numbers that the scheme gives change; 1
     - ``example(seed)``: a state and a setting on which ``hycop check`` may try it
+
+    ``order`` is the order of convergence, ``EXACT``, or None for what has none (a network, a learned closure).
+    ``fingerprint`` tells primitives apart by their class, options, arrays and version.
     """
 
     @property
     def advances(self) -> frozenset[str]: ...
 
     @property
-    def order(self) -> float: ...
+    def order(self) -> float | None: ...
 
     def flow(self, u: Array, duration: Array, setting: Setting) -> Array: ...
 
     def work(self, u: Array, duration: Array, setting: Setting) -> Array: ...
+
+
+def fingerprint(primitive: object) -> str:
+    """The identity of a primitive as 64 hexadecimal digits: SHA-256 of its class, options, arrays and version.
+
+    Options are the fields of a dataclass that its constructor takes; of any other object the attributes without a
+    leading underscore. Arrays are those of ``arrays()``, version is ``scheme_version``. Equal in every process and on
+    every machine, and different if any of these differs. Options may be numbers, text, arrays, collections, functions,
+    other primitives or any objects made of these; list and tuple are the same, as are 1 and 1.0, and the order of a
+    mapping does not matter. A function is its name and module, and a lambda or local function its bytecode and what it
+    holds, which may change with the version of Python. What only its class tells (an open file, a lock) counts by that
+    alone: hold weights in ``arrays()``, not in such an object.
+    """
+    return described(primitive).hex()
 
 
 def boundaries_of(primitive: Primitive) -> frozenset[str]:
@@ -61,13 +86,23 @@ def conserved_channels(primitive: Primitive, setting: Setting) -> tuple[int, ...
     return tuple(i for i, channel in enumerate(setting.channels) if kept == ALL_CHANNELS or channel.name in kept)
 
 
+def depends_on_batch(primitive: Primitive) -> bool:
+    """Whether the last digits of a sample may depend on the other samples of its batch."""
+    return bool(getattr(primitive, "batch_dependent", False))
+
+
+def order_of(primitive: Primitive) -> float:
+    """The order as a number to compare with others: 0 for a primitive that has none."""
+    return 0.0 if primitive.order is None else float(primitive.order)
+
+
 def bears_vacuum(primitive: Primitive) -> bool:
-    """Whether there may be nothing somewhere: no depth, no density. A part of an equation is ill-posed there."""
+    """Whether the state may be empty somewhere (no depth, no density), where a part of the equation is ill-posed."""
     return bool(getattr(primitive, "vacuum", False))
 
 
 def checked_boundaries(name: str, primitive: Primitive, grid: Grid, others: Sequence[str] = ()) -> None:
-    """Refuses a grid with a boundary that the primitive does not know; ``others`` are names of primitives that do."""
+    """Refuses a grid with a boundary that the primitive cannot handle; ``others`` are names of primitives that can."""
     known = boundaries_of(primitive)
     for axis, boundary in zip(AXES, grid.boundary, strict=False):
         if boundary not in known:
@@ -79,7 +114,7 @@ def checked_boundaries(name: str, primitive: Primitive, grid: Grid, others: Sequ
 
 
 def checked_duration(duration: object, setting: Setting, reversible: bool = False) -> Array:
-    """The durations as (batch,), finite, and not negative unless the primitive runs backwards too."""
+    """The durations as (batch,): finite, and not negative unless the primitive is reversible."""
     out = np.asarray(duration, dtype=np.float64)
     if out.ndim == 0:
         out = np.full(setting.batch, float(out))
@@ -105,19 +140,8 @@ class Symbol:
     transforms: tuple[str, ...]
     rates: tuple[Array, ...]
 
-    def over(self, duration: Array) -> Symbol:
-        """The exponents that belong to a duration per sample."""
-        return Symbol(self.transforms, tuple(rate * duration[:, None] for rate in self.rates))
-
     def __add__(self, other: Symbol) -> Symbol:
         return Symbol(self.transforms, tuple(a + b for a, b in zip(self.rates, other.rates, strict=True)))
-
-    def take(self, samples: Array | slice) -> Symbol:
-        return Symbol(self.transforms, tuple(rate[samples] for rate in self.rates))
-
-    def applied(self, u: Array) -> Array:
-        """exp(exponents) applied to a state in its transform space."""
-        return flow_of(self, u, np.ones(u.shape[0]))
 
 
 def transforms_of(grid: Grid) -> tuple[str, ...]:
@@ -144,6 +168,27 @@ def flow_of(symbol: Symbol, u: Array, duration: Array) -> Array:
     return evolve(u, symbol.transforms, tuple(rate[:, None] for rate in symbol.rates), duration[:, None])
 
 
+def rate_of(symbol: Symbol, u: Array) -> Array:
+    """The rate du/dt that follows from a symbol: each mode times Σ_axis rate_axis."""
+    return weigh_modes(u, symbol.transforms, symbol.rates)
+
+
+def checked_cfl(cfl: object, largest: float) -> None:
+    """Refuses a Courant number beyond the limit of stability of a scheme."""
+    if isinstance(cfl, bool) or not isinstance(cfl, Real) or not 0.0 < float(cfl) <= largest:
+        raise InvalidInputError(f"cfl is {cfl}: it must be positive and at most {largest:g} for stability")
+
+
+def checked_cells(primitive: object, setting: Setting, least: int) -> None:
+    """Refuses a grid with fewer cells along an axis than the stencil of the primitive."""
+    for axis, cells in zip(AXES, setting.grid.shape, strict=False):
+        if cells < least:
+            raise InvalidInputError(
+                f"{type(primitive).__name__} needs at least {least} cells along each axis: the grid has {cells} "
+                f"along {axis}; use a finer grid"
+            )
+
+
 def transform_work(setting: Setting) -> Array:
     """Work of one transform pair per sample: log2(cells) for each channel-cell."""
     cells = setting.grid.cells
@@ -151,11 +196,11 @@ def transform_work(setting: Setting) -> Array:
 
 
 MOST_SUB_STEPS = 100_000_000
-"""Sub-steps that a primitive takes for one duration at most: more is a mistake in the units or the duration."""
+"""Most sub-steps for one duration: more means wrong units or a wrong duration."""
 
 
 def sub_steps(wanted: Array) -> Array:
-    """Whole numbers of sub-steps from the least that stability asks for."""
+    """The numbers of sub-steps that stability asks for, rounded up."""
     most = float(np.max(wanted, initial=0.0))
     if not most <= MOST_SUB_STEPS:
         raise InvalidInputError(

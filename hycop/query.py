@@ -85,6 +85,11 @@ class Setting:
         """The coefficients ``letter`` + x, y, z of the grid's axes as one array (batch, axis)."""
         return np.stack([self.param(letter + axis) for axis in AXES[: self.grid.axes]], axis=1)
 
+    def wall_signs(self) -> Array:
+        """(channel, axis): −1 where a wall mirrors a channel with the opposite sign, 1 elsewhere."""
+        axes = range(self.grid.axes)
+        return np.array([[-1.0 if channel.normal == axis else 1.0 for axis in axes] for channel in self.channels])
+
     def take(self, samples: Array | slice) -> Setting:
         params = {name: value[samples] for name, value in self.params.items()}
         return changed(self, grid=self.grid.take(samples), params=params)

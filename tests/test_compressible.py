@@ -8,6 +8,7 @@ import numba
 import numpy as np
 import pytest
 
+from hycop.channels import gas_channels
 from hycop.conformance import check_primitive
 from hycop.dictionary import Dictionary
 from hycop.errors import InvalidInputError
@@ -22,7 +23,6 @@ from hycop.primitives import (
     MusclEuler,
     SqrtDensityViscosity,
 )
-from hycop.primitives.compressible import compressible_channels
 from hycop.query import Channel, Query, Setting
 from hycop.splitting import splitting
 
@@ -54,7 +54,7 @@ def setting_of(
     shape: tuple[int, ...], lengths: float = 1.0, boundary: str | tuple[str, ...] = "periodic", **params: float
 ) -> Setting:
     values = {"gamma": 1.4, "eta": 0.0, "zeta": 0.0} | params
-    return Setting(Grid.box(shape, lengths, boundary), compressible_channels(len(shape)), values)
+    return Setting(Grid.box(shape, lengths, boundary), gas_channels(len(shape)), values)
 
 
 def random_flow(seed: int, n: int, batch: int, time: float = 0.05) -> Query:
@@ -77,7 +77,7 @@ def random_flow(seed: int, n: int, batch: int, time: float = 0.05) -> Query:
         density * temperature * (1 + 0.5 * fields[3]),
         gamma,
     )
-    setting = Setting(grid, compressible_channels(2), {"gamma": gamma, "eta": 0.1, "zeta": 0.1})
+    setting = Setting(grid, gas_channels(2), {"gamma": gamma, "eta": 0.1, "zeta": 0.1})
     return Query(u, setting, np.full(batch, time))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
+from hycop.channels import gas_channels
 from hycop.dictionary import Dictionary
 from hycop.execution import run
 from hycop.grid import Array, Grid, restrict
@@ -18,7 +19,6 @@ from hycop.primitives import (
     FiniteVolumeGasViscosity,
     MusclEuler,
 )
-from hycop.primitives.compressible import compressible_channels
 from hycop.query import Query, Setting
 from hycop.splitting import splitting
 from tests.test_compressible import CONSERVATIVE, SHOCKS, SPECTRAL, conserved, nrmse, primitive_fields, setting_of
@@ -136,7 +136,7 @@ def judged() -> tuple[Query, Array]:
         )
     start, end = (conserved(density[:, i], [vx[:, i], vy[:, i]], pressure[:, i], 5 / 3) for i in range(2))
     params = {"gamma": 5 / 3, "eta": 0.1, "zeta": 0.1}
-    setting = Setting(Grid.box((128, 128), batch=8), compressible_channels(2), params)
+    setting = Setting(Grid.box((128, 128), batch=8), gas_channels(2), params)
     return Query(start, setting, np.full(8, 0.05)), end
 
 

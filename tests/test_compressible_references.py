@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hycop.channels import gas_channels
 from hycop.data import PDEBenchFile
-from hycop.data.gas import decode, encode, gas_channels
+from hycop.data.gas import decode, encode
 from hycop.errors import InvalidInputError, NonFiniteStateError, UnknownNameError
 from hycop.grid import Array, Grid
 from hycop.primitive import ALL_CHANNELS, Primitive

@@ -13,9 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hycop.channels import gas_channels
 from hycop.cli.common import Reading
 from hycop.data import Dataset, PDEBenchFile, save, write_pdebench
-from hycop.data.gas import decode, encode, gas_channels
+from hycop.data.gas import decode, encode
 from hycop.errors import DatasetError, InvalidInputError, OutputError
 from hycop.grid import Grid, restrict
 from hycop.problems import problem

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
+from hycop.channels import water_channels
 from hycop.errors import InvalidInputError, NonFiniteStateError, UnknownNameError
 from hycop.grid import Array, Grid, restrict
 from hycop.query import Channel, Setting
 from hycop.references import ColeHopfReference, ShallowWaterReference
-from hycop.references.shallow_water import shallow_water_channels
 from tests.test_system_references import WATER, hills, line, relative, water
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -125,7 +125,7 @@ def test_smooth_states_converge_fast() -> None:
 
 def test_momentum_advection_leaves_the_depth_alone_and_is_burgers_equation_on_level_water() -> None:
     reference = ShallowWaterReference(frozenset({"momentum"}), 8)
-    setting = Setting(Grid.box((48,), 2.0), shallow_water_channels(1), {})
+    setting = Setting(Grid.box((48,), 2.0), water_channels(1), {})
     u = hills(setting.grid)
     assert np.array_equal(reference.solve(u, setting, np.array([[0.4]]))[:, 0, 0], u[:, 0])
     level = u.copy()

@@ -9,6 +9,7 @@ import pytest
 from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
 
+from hycop.channels import water_channels
 from hycop.errors import InvalidInputError
 from hycop.grid import Array, Grid
 from hycop.primitive import ALL_CHANNELS, EXACT, Primitive
@@ -16,7 +17,6 @@ from hycop.problems import Problem, burgers, kuramoto_sivashinsky, shallow_water
 from hycop.query import Channel, Setting
 from hycop.references import ColeHopfReference, KuramotoSivashinskyReference, Reference, ShallowWaterReference
 from hycop.references.fourier import cell_averages
-from hycop.references.shallow_water import shallow_water_channels
 
 WATER = frozenset({"gravity", "momentum"})
 BURGERS = frozenset({"advection", "viscosity"})
@@ -31,7 +31,7 @@ def relative(u: Array, exact: Array) -> float:
 def water(
     shape: tuple[int, ...], batch: int = 1, lengths: Any = 10.0, boundary: Any = "periodic", g: Any = 9.81
 ) -> Setting:
-    return Setting(Grid.box(shape, lengths, boundary, batch), shallow_water_channels(len(shape)), {"g": g})
+    return Setting(Grid.box(shape, lengths, boundary, batch), water_channels(len(shape)), {"g": g})
 
 
 def line(cells: int, batch: int = 1, length: float = 2.0, **params: Any) -> Setting:

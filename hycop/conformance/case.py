@@ -41,13 +41,14 @@ class Case:
 
     def distance(self, a: Array, b: Array) -> float:
         """Largest difference relative to the size of its channel."""
-        return float(np.max(np.abs(a - b) / self._columns(a)))
+        return float(np.max(np.abs(a - b) / self.columns(a)))
 
     def mean_distance(self, a: Array, b: Array) -> float:
         """The same in the L1 norm, in which limited schemes show their order in spite of their extrema."""
-        return float(np.mean(np.abs(a - b) / self._columns(a)))
+        return float(np.mean(np.abs(a - b) / self.columns(a)))
 
-    def _columns(self, a: Array) -> Array:
+    def columns(self, a: Array) -> Array:
+        """The sizes of the channels, to divide a state by."""
         return self.scale.reshape((-1,) + (1,) * (a.ndim - 2))
 
     def boxes(self, boundaries: frozenset[str]) -> list[tuple[str, Setting]]:

@@ -1,10 +1,11 @@
-"""The single checks: each takes a case and says whether a property holds, with the number measured and demanded."""
+"""The single checks: each takes a case and returns whether a property holds, with the number measured and demanded."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from hycop.errors import IncompatibleError
 from hycop.execution import run
 from hycop.grid import BOUNDARIES, Array
 from hycop.kernels.reaction import logistic
-from hycop.primitive import EXACT, boundaries_of, conserved_channels, flow_of, is_reversible
+from hycop.primitive import EXACT, boundaries_of, conserved_channels, depends_on_batch, flow_of, is_reversible
 from hycop.program import Program
 from hycop.query import Query, Setting
 
@@ -31,11 +32,21 @@ SYMBOL = 1e-12
 SEMIGROUP, RETURN, ROUNDING = 1e-10, 1e-8, 1e-10
 """Largest relative differences of an exact primitive: one step against two, forth and back, between refinements."""
 
+RATE, RATE_OF_EXACT, RATE_OF_LEARNED = 1e-6, 1e-8, 1e-3
+"""Largest relative difference between a rate and the differences of the flow: of limited schemes, of exact ones, and of
+those without an order, which may compute in single precision."""
+
+FRACTIONS = (1e-2, 1e-3, 1e-4)
+"""Fractions of the duration that differences start from: long ones avoid rounding, short ones the kinks of limiters."""
+
+IN_BATCH = 1e-5
+"""Largest relative difference between batches if the primitive declares that its digits depend on them."""
+
 LONGER, GROWN = (10.0, 100.0), 1e3
 """Multiples of the duration for which an exact primitive is tried too, unless its states outgrow the first ones."""
 
 TOUCH = 1e-6
-"""Share of a change in one cell that others must feel to be said to depend on it: step control tells all of them."""
+"""Fraction of a change in one cell above which other cells count as depending on it: step control links all cells."""
 
 Verdict = tuple[bool, str]
 
@@ -52,6 +63,12 @@ def _at_most(measured: float, demanded: float, what: str) -> Verdict:
 def _same_bits(a: Array, b: Array, what: str) -> Verdict:
     different = int(np.sum(a != b))
     return different == 0, f"{different} values differ between {what}, demanded 0 (to the bit)"
+
+
+def _same_in_batch(case: Case, a: Array, b: Array, what: str) -> Verdict:
+    if depends_on_batch(case.primitive):
+        return _at_most(case.distance(a, b), IN_BATCH, f"declared batch-dependent: relative difference between {what}")
+    return _same_bits(a, b, what)
 
 
 def identity(case: Case) -> Verdict:
@@ -103,24 +120,28 @@ def batch_of_one(case: Case) -> Verdict:
     together = case.flow(case.u, case.duration)
     samples = [slice(i, i + 1) for i in range(case.setting.batch)]
     alone = [case.flow(case.u[one].copy(), case.duration[one], case.setting.take(one)) for one in samples]
-    return _same_bits(np.concatenate(alone), together, "a batch and its samples one by one")
+    return _same_in_batch(case, np.concatenate(alone), together, "a batch and its samples one by one")
 
 
 def batch_order(case: Case) -> Verdict:
     order = np.roll(np.arange(case.setting.batch), 1)
     permuted = case.flow(case.u[order], case.duration[order], case.setting.take(order))
-    return _same_bits(permuted, case.flow(case.u, case.duration)[order], "a batch and the same in another order")
+    together = case.flow(case.u, case.duration)[order]
+    return _same_in_batch(case, permuted, together, "a batch and the same in another order")
 
 
 def _vanishes(
     case: Case, defect: Callable[[Case, Setting], tuple[Array, Array]], limit: float, what: str, longer: bool = False
 ) -> Verdict:
     """Two states that should be equal: to ``limit`` on every box if exact, and for longer durations if these are
-    asked for, else closer with at least the order.
+    asked for, else closer with at least the order. Without an order the difference is only reported.
 
     Grid and duration are refined together, so that sub-steps bound by a Courant number keep theirs.
     """
     declared = case.primitive.order
+    if declared is None:
+        difference = case.distance(*defect(case, case.setting))
+        return True, f"{what}: relative difference {difference:.1e} (for information: it declares no order)"
     if declared == EXACT:
         boxes = {name: case.distance(*defect(case, box)) for name, box in case.boxes(boundaries_of(case.primitive))}
         if longer:
@@ -237,6 +258,40 @@ def symbol(case: Case) -> Verdict:
     return _at_most(float(np.max(differences)), SYMBOL, "relative difference between flow and symbol")
 
 
+def rate(case: Case) -> Verdict:
+    """The rate must be the limit of (flow(u, τ) − u)/τ as τ → 0, on every box."""
+    offered = getattr(case.primitive, "rate", None)
+    if offered is None:
+        return True, "not offered"
+    worst, where = 0.0, ""
+    still = 1e-3 * float(np.linalg.norm(case.u / case.columns(case.u)) / case.duration.max())
+    for name, box in case.boxes(boundaries_of(case.primitive)):
+        given = np.array(offered(np.array(case.u), box))
+        if given.shape != case.u.shape or given.dtype != np.float64:
+            return False, f"got {given.dtype} {given.shape}, demanded float64 {case.u.shape}"
+        size = max(float(np.linalg.norm(given / case.columns(given))), still)
+        misses = [
+            float(np.linalg.norm((_difference(case, box, fraction) - given) / case.columns(given))) / size
+            for fraction in FRACTIONS
+        ]
+        miss = float(np.nanmin([*misses, math.inf]))
+        if miss >= worst:
+            worst, where = miss, name
+    order = case.primitive.order
+    limit = RATE_OF_LEARNED if order is None else RATE_OF_EXACT if order == EXACT else RATE
+    return _at_most(worst, limit, f"relative difference between rate and flow ({where})")
+
+
+def _difference(case: Case, box: Setting, fraction: float) -> Array:
+    """(flow(u, τ) − u)/τ for τ → 0, from four durations by Richardson's extrapolation in powers of τ."""
+    durations = [fraction * case.duration / 2**halving for halving in range(4)]
+    column = (-1,) + (1,) * (case.u.ndim - 1)
+    table = [(case.flow(case.u, tau, box) - case.u) / tau.reshape(column) for tau in durations]
+    for power in range(1, len(table)):
+        table = [(2**power * b - a) / (2**power - 1) for a, b in pairwise(table)]
+    return table[0]
+
+
 def growth(case: Case) -> Verdict:
     rate = getattr(case.primitive, "growth", None)
     if rate is None:
@@ -250,14 +305,16 @@ def order(case: Case) -> Verdict:
     """The declared order must appear, neither more nor less; if not in the duration of the other checks, then in a
     third of it, where it must be seen above rounding: an order is a statement about short durations."""
     declared = case.primitive.order
+    if declared is None:
+        return True, "not declared"
     if declared == EXACT:
         return _at_most(float(changes(case, 3, 3, case.levels()).max()), ROUNDING, "relative change under refinement")
-    first = _refined(case)
+    first = _refined(case, declared)
     # errors that drown in rounding cannot be judged; steps that had to be shortened are no fault of the primitive
     drowned = case.step < case.duration[0] and first.measured.order == math.inf
     if drowned or first.shows(declared):
         return True, first.text
-    shorter = _refined(replace(case, step=case.step / 3))
+    shorter = _refined(replace(case, step=case.step / 3), declared)
     if shorter.shows(declared) and not shorter.measured.at_least:
         return True, f"in a third of the duration {shorter.text}"
     return False, first.text
@@ -274,13 +331,13 @@ class _Refined(NamedTuple):
         return self.measured.is_about(declared) and not self.hidden
 
 
-def _refined(case: Case) -> _Refined:
+def _refined(case: Case, declared: float) -> _Refined:
     """Refines space and time together, by 3.
 
     Together, because then a step bound by a Courant number keeps it, a scheme exact in time shows its order in space,
     and a pointwise one its order in time.
     """
-    declared, levels = case.primitive.order, case.levels()
+    levels = case.levels()
     measured, averages = observed_order(changes(case, 3, 3, levels), 3), False
     text = f"measured {measured}"
     if not measured.reaches(declared):
@@ -314,6 +371,7 @@ CHECKS: tuple[tuple[str, Callable[[Case], Verdict]], ...] = tuple(
         conservation,
         reversible,
         symbol,
+        rate,
         growth,
         order,
     )

@@ -75,7 +75,8 @@ def load_primitive(target: str) -> Primitive:
         raise InvalidInputError(f"'{target}' does not say where: give module:Name or path/to/file.py:Name")
     module = _module(place)
     if not hasattr(module, name):
-        known = [key for key, value in vars(module).items() if not key.startswith("_") and not lacks(value)]
+        held = vars(module)  # what a module offers but does not hold is imported when it is asked for
+        known = [key for key in dir(module) if key[:1] != "_" and not (key in held and lacks(held[key]))]
         raise UnknownNameError("primitive", name, known, f"(in {place})")
     found = getattr(module, name)
     if isinstance(found, type) and not lacks(found):

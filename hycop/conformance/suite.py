@@ -15,7 +15,7 @@ from hycop.conformance.loading import lacks
 from hycop.conformance.report import Check, Report
 from hycop.errors import InvalidInputError
 from hycop.grid import BOUNDARIES, Array
-from hycop.primitive import ALL_CHANNELS, EXACT, Primitive, boundaries_of
+from hycop.primitive import ALL_CHANNELS, EXACT, Primitive, boundaries_of, fingerprint
 from hycop.query import Setting, checked_state
 
 _WORK = 1e8  # the search for a duration stops before a step costs more than this
@@ -47,16 +47,43 @@ def _declarations(primitive: Any) -> Verdict:
     advances, order = primitive.advances, primitive.order
     if not isinstance(advances, frozenset) or not _is_names(advances) or not advances:
         wrong.append(f"advances is {advances!r}, demanded a non-empty frozenset of process names")
-    if isinstance(order, bool) or not isinstance(order, Real) or not float(order) > 0:
-        wrong.append(f"order is {order!r}, demanded a positive number or EXACT")
+    if order is not None and (isinstance(order, bool) or not isinstance(order, Real) or not float(order) > 0):
+        wrong.append(f"order is {order!r}, demanded a positive number, EXACT or None")
     boundaries = boundaries_of(primitive)
     if not _is_names(boundaries) or not boundaries or not boundaries <= BOUNDARIES:
         wrong.append(f"boundaries is {boundaries!r}, demanded some of {', '.join(sorted(BOUNDARIES))} as a frozenset")
     conserves: object = getattr(primitive, "conserves", frozenset())
     if not _is_names(conserves):
         wrong.append(f"conserves is {conserves!r}, demanded a frozenset of channel names or ALL_CHANNELS")
+    wrong += _state_faults(primitive)
     processes = ", ".join(sorted(advances)) if _is_names(advances) else ""
-    return not wrong, "; ".join(wrong) or f"advances {processes}, order {'EXACT' if order == EXACT else f'{order:g}'}"
+    shown = "none" if order is None else "EXACT" if order == EXACT else f"{order:g}"
+    return not wrong, "; ".join(wrong) or f"advances {processes}, order {shown}"
+
+
+def _state_faults(primitive: Any) -> list[str]:
+    """What is wrong with the optional declarations of version and arrays."""
+    wrong, version = [], getattr(primitive, "scheme_version", 1)
+    if isinstance(version, bool) or not isinstance(version, int) or version < 1:
+        wrong.append(f"scheme_version is {version!r}, demanded a whole number of at least 1")
+    if not isinstance(getattr(primitive, "batch_dependent", False), bool):
+        wrong.append(f"batch_dependent is {primitive.batch_dependent!r}, demanded True or False")
+    if hasattr(primitive, "arrays") != hasattr(primitive, "with_arrays"):
+        wrong.append("arrays and with_arrays belong together, but it has only one of them")
+    elif hasattr(primitive, "arrays"):
+        held = dict(primitive.arrays())
+        again = primitive.with_arrays({name: np.array(array) for name, array in held.items()})
+        if fingerprint(again) != fingerprint(primitive):
+            wrong.append("with_arrays(arrays()) has another fingerprint than the primitive itself")
+        other = {name: _other(np.asarray(array)) for name, array in held.items()}
+        if held and fingerprint(primitive.with_arrays(other)) == fingerprint(primitive):
+            wrong.append("with_arrays ignores the arrays it is given")
+    return wrong
+
+
+def _other(array: Array) -> Array:
+    """An array of the same shape and type with other values."""
+    return ~array if array.dtype == np.bool_ else array + np.ones((), array.dtype)
 
 
 def _example(primitive: Primitive, seed: int) -> tuple[Array, Setting]:

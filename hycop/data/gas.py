@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hycop.grid import AXES, Array
-from hycop.query import Channel
-
-
-def gas_channels(axes: int) -> tuple[Channel, ...]:
-    """The conserved state of a compressible flow."""
-    momenta = [Channel(f"momentum_{letter}", axis) for axis, letter in enumerate(AXES[:axes])]
-    return (Channel("density"), *momenta, Channel("energy"))
+from hycop.grid import Array
 
 
 def encode(reported: Array, gamma: float | Array) -> Array:

@@ -25,8 +25,9 @@ from typing import Any
 
 import numpy as np
 
+from hycop.channels import gas_channels
 from hycop.data.dataset import REAL, RESERVED, Dataset, box_length
-from hycop.data.gas import decode, encode, gas_channels
+from hycop.data.gas import decode, encode
 from hycop.data.hdf5 import checked_hdf5
 from hycop.errors import DatasetError, HyCOPError, InvalidInputError
 from hycop.files import check_claim, checked_output, naming, replacing

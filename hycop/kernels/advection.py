@@ -119,18 +119,49 @@ def _advect_rows(u, out, nu, steps, codes, muscl):  # type: ignore[no-untyped-de
             out[sample, channel] = v
 
 
-def advect(u: Array, nu: Array, steps: Array, boundary: tuple[str, ...], muscl: bool) -> Array:
-    """``steps`` sub-steps per sample with Courant numbers nu (batch, axis); MUSCL takes Heun's two stages in each."""
-    axes = u.ndim - 2
-    padding = 3 - axes
-    shape = u.shape[:2] + (1,) * padding + u.shape[2:]
-    out = np.empty(shape, dtype=u.dtype)
+@numba.njit(cache=True, parallel=True)
+def _euler_changes(u, out, nu, codes, slopes):  # type: ignore[no-untyped-def]
+    """What one Euler step changes."""
+    samples, channels, n1, n2, n3 = u.shape
+    for sample in numba.prange(samples):
+        v, new, courant = np.empty((n1, n2, n3)), np.empty((n1, n2, n3)), nu[sample].copy()
+        for channel in range(channels):
+            v[:] = u[sample, channel]
+            _stage(v, v, new, 0, n1 * n2, courant, codes, 0.0, slopes)
+            out[sample, channel] = new - v
+
+
+def _in_three_axes(u: Array, nu: Array, boundary: tuple[str, ...]) -> tuple[Array, Array, Array]:
+    """State, Courant numbers and boundary codes, with axes of one cell put before the others."""
+    padding = 3 - (u.ndim - 2)
+    state = np.ascontiguousarray(u).reshape(u.shape[:2] + (1,) * padding + u.shape[2:])
     courant = np.zeros((u.shape[0], 3))
     courant[:, padding:] = nu
-    codes = np.array([0] * padding + [BOUNDARY_CODES[name] for name in boundary])
+    return state, courant, np.array([0] * padding + [BOUNDARY_CODES[name] for name in boundary])
+
+
+def tendencies(u: Array, speed: Array, boundary: tuple[str, ...], muscl: bool) -> Array:
+    """du/dt of the semi-discrete scheme; ``speed`` (batch, axis) is c/Δx.
+
+    The change in an Euler step with a Courant number of one, over its length: rounding is then that of the fluxes.
+    """
+    total = np.abs(speed).sum(axis=1, keepdims=True)
+    step = 1.0 / np.maximum(total, 1e-300)  # any length will do where nothing moves
+    state, courant, codes = _in_three_axes(u.astype(np.float64, copy=False), speed * step, boundary)
+    out = np.empty_like(state)
+    with sharing(u.size):
+        _euler_changes(state, out, courant, codes, 1.0 if muscl else 0.0)
+    out = out.reshape(u.shape) / step.reshape((-1,) + (1,) * (u.ndim - 1))
+    return out.astype(u.dtype, copy=False)
+
+
+def advect(u: Array, nu: Array, steps: Array, boundary: tuple[str, ...], muscl: bool) -> Array:
+    """``steps`` sub-steps per sample with Courant numbers nu (batch, axis); MUSCL takes Heun's two stages in each."""
+    state, courant, codes = _in_three_axes(u, nu, boundary)
+    out = np.empty(state.shape, dtype=u.dtype)
     sweep = u[:1].size
     by_rows = u.shape[0] < threads_for(sweep)
     kernel = _advect_rows if by_rows else _advect_samples
     with sharing(sweep if by_rows else sweep * steps.sum()):
-        kernel(np.ascontiguousarray(u).reshape(shape), out, courant, steps.astype(np.int64), codes, muscl)
+        kernel(state, out, courant, steps.astype(np.int64), codes, muscl)
     return out.reshape(u.shape)

@@ -18,6 +18,9 @@ Array = npt.NDArray[Any]
 REACH = 2
 """Cells on either side that a difference of fourth order looks at."""
 
+CELLS = 2 * REACH + 1
+"""Cells from which a difference is taken: fewer along an axis would be counted twice."""
+
 STAGES = ((1 / 2, 1 / 6), (1 / 2, 1 / 3), (1.0, 1 / 3), (0.0, 1 / 6))
 """Classical Runge–Kutta: how far the next stage is, and what the rate of this one weighs, as fractions of the step."""
 
@@ -128,6 +131,26 @@ def _march_samples(u, out, durations, shape, boxes, cfl):  # type: ignore[no-unt
 def _march_rows(u, out, durations, shape, boxes, cfl):  # type: ignore[no-untyped-def]
     for sample in range(u.shape[0]):
         _march_shared(u[sample], out[sample], durations[sample], shape, boxes[sample], cfl)
+
+
+@numba.njit(cache=True, parallel=True)
+def _tendencies(u, out, shape, boxes):  # type: ignore[no-untyped-def]
+    n1, n2 = shape
+    for sample in numba.prange(u.shape[0]):
+        v, rate, peak = u[sample].copy(), np.zeros_like(u[sample]), np.empty(2)
+        f, g, ahead = np.empty_like(v), np.empty((4, n1 * (n2 + 2 * REACH))), np.empty_like(v)
+        _fluxes(v, f, g, 0, n1, n2, boxes[sample], peak)
+        _update(f, g, v, ahead, rate, 0, n1, shape, boxes[sample], 0.0, 1.0)
+        out[sample] = rate if peak[1] == 0.0 else np.full_like(rate, nan)
+
+
+def tendencies(u: Array, gamma: Array, spacing: Array) -> Array:
+    """du/dt of the semi-discrete scheme (batch, channel, *grid), NaN for a sample that is not physical."""
+    states, shape = boxed(u)
+    out = np.empty_like(states)
+    with sharing(states.size):
+        _tendencies(states, out, shape, np.column_stack([gamma, inverse_widths(spacing)]))
+    return unboxed(out, u)
 
 
 def central_euler(u: Array, duration: Array, gamma: Array, spacing: Array, cfl: float) -> Array:

@@ -316,6 +316,19 @@ def _survey_samples(u, out, shape, codes, boxes):  # type: ignore[no-untyped-def
         _peaks(q, 0, shape[0], shape, boxes[sample], out[sample])
 
 
+@numba.njit(cache=True, parallel=True)
+def _tendencies(u, out, shape, codes, boxes):  # type: ignore[no-untyped-def]
+    """The rates that a starting stage keeps; its other results are thrown away."""
+    padded = shape[0] + 2 * GHOSTS
+    for sample in numba.prange(u.shape[0]):
+        v, rate, nothing, peaks = u[sample].copy(), np.empty_like(u[sample]), np.zeros_like(u[sample]), np.empty(3)
+        q = np.empty((4, padded * (shape[1] + 2 * GHOSTS)))
+        _fill_primitive(v, q, 0, padded, shape, codes, boxes[sample, GAMMA])
+        _peaks(q, 0, shape[0], shape, boxes[sample], peaks)
+        _stage(q, v, v, nothing, rate, 0, shape[0], shape, boxes[sample], np.zeros(5), 1.0, True)
+        out[sample] = rate if peaks[2] == 0.0 else np.full_like(rate, nan)
+
+
 def boxed(u: Array) -> tuple[Array, tuple[int, int]]:
     """States as (batch, 4, cells) of float64 and the rows and columns of their box; a line is its only row."""
     if u.ndim == 4:
@@ -358,6 +371,15 @@ def finite_volumes(
     march: Callable[..., None] = _march_rows if by_rows else _march_samples
     with sharing(sweep if by_rows else states.size):
         march(states, out, duration, shape, _codes(boundary), boxes, cfl, most_stages)
+    return unboxed(out, u)
+
+
+def tendencies(u: Array, fluid: Array, spacing: Array, boundary: tuple[str, ...]) -> Array:
+    """du/dt of the semi-discrete scheme (batch, channel, *grid), NaN for a sample that is not physical."""
+    states, shape = boxed(u)
+    out = np.empty_like(states)
+    with sharing(states.size):
+        _tendencies(states, out, shape, _codes(boundary), np.hstack([fluid, inverse_widths(spacing)]))
     return unboxed(out, u)
 
 

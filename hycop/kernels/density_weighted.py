@@ -21,7 +21,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from hycop.kernels.spectral import multiply_modes
+from hycop.kernels.spectral import multiply_modes, weigh_modes
 from hycop.kernels.threads import sharing
 
 Array = npt.NDArray[Any]
@@ -134,4 +134,25 @@ def diffuse_velocities(u: Array, exponents: tuple[Array, ...], iterations: int, 
             _weigh(h, v, weighted)
             _slow_down(weight, multiplied(weighted, spreading), root, v, lost)
         _heat(states, v, multiplied(lost, gathers), out)
+    return out.reshape(u.shape).astype(u.dtype, copy=False)
+
+
+def tendencies(u: Array, decays: tuple[Array, ...]) -> Array:
+    """du/dt of the same process, (batch, channel, *grid), NaN for a sample that is not physical.
+
+    ρ v_t = s·L(s v) − s v·L s and E_t = Σ_components s·L(s v²/2) − (s v²/2)·L s: the derivatives of P v and P(v²/2) at
+    zero duration. ``decays`` are ν_i k_i² for each axis, (batch × components, modes).
+    """
+    batch, components, grid = u.shape[0], u.shape[1] - 2, u.shape[2:]
+    states = np.ascontiguousarray(u, dtype=np.float64).reshape(batch, components + 2, -1)
+    root, v = np.empty((batch, components, states.shape[2])), np.empty((batch, components, states.shape[2]))
+    with sharing(states.size):
+        _begin(states, root, v)
+    fields = np.stack([root, root * v, 0.5 * root * v * v], axis=2)
+    lines = fields.reshape(batch * components, 3, *grid)
+    spread = weigh_modes(lines, ("fourier",) * len(grid), tuple(-decay for decay in decays)).reshape(fields.shape)
+    change = root[:, :, None] * spread[:, :, 1:] - fields[:, :, 1:] * spread[:, :, :1]
+    out = np.zeros_like(states)
+    out[:, 1:-1], out[:, -1] = change[:, :, 0], change[:, :, 1].sum(axis=1)
+    out[np.isnan(root).any(axis=(1, 2))] = nan
     return out.reshape(u.shape).astype(u.dtype, copy=False)

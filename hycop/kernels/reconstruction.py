@@ -28,6 +28,9 @@ STAGES = {
 """Strong-stability-preserving Runge–Kutta methods of orders 1, 2 and 3 (Shu and Osher, J. Comput. Phys. 77 (1988) 439):
 each stage is keep·u + (1 − keep)·(v + τ L(v)), with u the state before the step and v that of the stage before."""
 
+CELLS = {"upwind": 1, "muscl": 3, "weno5": 5}
+"""Cells from which the edges of one cell are reconstructed: fewer along an axis would be counted twice."""
+
 TINY = 1e-40
 """Keeps the weights of WENO finite where cells are equal; far below the square of any difference that matters."""
 

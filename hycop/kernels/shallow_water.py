@@ -332,6 +332,47 @@ def rates(u: Array, dx: Array, g: Array, system: int) -> Array:
     return out
 
 
+@numba.njit(cache=True, parallel=True)
+def _tendencies(u, out, codes, signs, dx, g, system, reconstruction):  # type: ignore[no-untyped-def]
+    samples, channels, rows, n = u.shape
+    plane = channels == 3
+    for i in numba.prange(samples):
+        v = padded(u, i, plane)
+        dry, new = _still_depth(v, system), np.full_like(v, nan)
+        if system == BOTH:
+            _settle(v, dry)
+        rate = _rate(v, 0, rows, n, plane, dx[i], g[i], dry, system)
+        if rate >= 0.0:  # false if NaN
+            step = 1.0 / max(rate, 1e-300)
+            fill_ghosts(v, rows, n, plane, codes, signs)
+            _stage(v, v, new, 0, rows, n, plane, step / dx[i], g[i], dry, 0.0, system, reconstruction)
+            new = (new - v) / step
+        unpad(new, out, i, plane)
+
+
+def _ends(u: Array, boundary: tuple[str, ...], signs: Array) -> tuple[Array, Array]:
+    """Codes and signs of the boundaries; a line is a plane of one row, whose first axis is never looked at."""
+    codes = np.array([BOUNDARY_CODES[name] for name in boundary])
+    if u.ndim == 3:
+        return np.concatenate([[0], codes]), np.column_stack([np.ones(2), signs])
+    return codes, signs
+
+
+def tendencies(
+    u: Array, boundary: tuple[str, ...], signs: Array, dx: Array, g: Array, reconstruction: str, system: int
+) -> Array:
+    """du/dt of the semi-discrete scheme (batch, channel, *grid), NaN for a sample that is no state.
+
+    The change in an Euler step with a Courant number of one, over its length: rounding is then that of the fluxes.
+    """
+    state, widths = _in_rows(u, dx)
+    codes, mirrors = _ends(u, boundary, signs)
+    out = np.empty_like(state)
+    with sharing(u.size):
+        _tendencies(state, out, codes, mirrors, widths, g, system, RECONSTRUCTIONS[reconstruction])
+    return out.reshape(u.shape).astype(u.dtype, copy=False)
+
+
 def flow(
     u: Array,
     durations: Array,
@@ -348,9 +389,7 @@ def flow(
     ``signs`` (channel, axis) is −1 where a wall flips a component; ``cfl`` bounds Σ_axis speed·τ/Δx of a sub-step.
     """
     state, widths = _in_rows(u, dx)
-    codes, keeps = np.array([BOUNDARY_CODES[name] for name in boundary]), STAGES[reconstruction]
-    if u.ndim == 3:  # a line is a plane of one row, whose first axis is never looked at
-        codes, signs = np.concatenate([[0], codes]), np.column_stack([np.ones(2), signs])
+    (codes, signs), keeps = _ends(u, boundary, signs), STAGES[reconstruction]
     out = np.empty_like(state)
     updates = keeps.size * u[:1].size
     by_rows = u.shape[0] < threads_for(updates)

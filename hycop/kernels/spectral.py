@@ -32,28 +32,50 @@ def _scale_modes(modes: Array, first: Array, second: Array, last: Array) -> None
                         modes[sample, channel, i, j, k] *= factor * last[sample, k]
 
 
-def _multiplied(u: Array, transforms: tuple[str, ...], multipliers: tuple[Array, ...], workers: int) -> Array:
-    axes = len(transforms)
-    cosine = tuple(2 + axis for axis in range(axes) if transforms[axis] == "cosine")
-    fourier = tuple(2 + axis for axis in range(axes) if transforms[axis] == "fourier")
+def _axes_with(transforms: tuple[str, ...], kind: str) -> tuple[int, ...]:
+    return tuple(2 + axis for axis, name in enumerate(transforms) if name == kind)
+
+
+def _modes(u: Array, transforms: tuple[str, ...], workers: int) -> Array:
+    cosine, fourier = _axes_with(transforms, "cosine"), _axes_with(transforms, "fourier")
     modes = scipy.fft.dctn(u, type=2, axes=cosine, workers=workers) if cosine else u
     if fourier:
         modes = scipy.fft.rfftn(modes, axes=fourier, workers=workers)
-    modes = np.ascontiguousarray(modes)
-    padding = 3 - axes
+    return np.ascontiguousarray(modes)
+
+
+def _values(modes: Array, transforms: tuple[str, ...], shape: tuple[int, ...], workers: int) -> Array:
+    """The inverse of ``_modes``; may overwrite the modes."""
+    cosine, fourier = _axes_with(transforms, "cosine"), _axes_with(transforms, "fourier")
+    if fourier:
+        sizes = tuple(shape[axis] for axis in fourier)
+        modes = scipy.fft.irfftn(modes, s=sizes, axes=fourier, workers=workers, overwrite_x=True)
+    if cosine:
+        modes = scipy.fft.idctn(modes, type=2, axes=cosine, workers=workers, overwrite_x=True)
+    return modes
+
+
+def _multiplied(u: Array, transforms: tuple[str, ...], multipliers: tuple[Array, ...], workers: int) -> Array:
+    modes = _modes(u, transforms, workers)
+    padding = 3 - len(transforms)
     ones = np.ones((u.shape[0], 1), dtype=modes.dtype)
     factors = [ones] * padding + [
         np.ascontiguousarray(multiplier[:, : modes.shape[2 + axis]], dtype=modes.dtype)
         for axis, multiplier in enumerate(multipliers)
     ]
     _scale_modes(modes.reshape(modes.shape[:2] + (1,) * padding + modes.shape[2:]), *factors)
-    if fourier:
-        sizes = tuple(u.shape[axis] for axis in fourier)
-        modes = scipy.fft.irfftn(modes, s=sizes, axes=fourier, workers=workers, overwrite_x=True)
-    if cosine:
-        modes = scipy.fft.idctn(modes, type=2, axes=cosine, workers=workers, overwrite_x=True)
-    out: Array = modes
-    return out
+    return _values(modes, transforms, u.shape, workers)
+
+
+def weigh_modes(u: Array, transforms: tuple[str, ...], weights: tuple[Array, ...]) -> Array:
+    """Transform each axis of u (batch, channel, *grid), multiply by Σ_axis weights[axis][sample, mode], and back."""
+    modes = _modes(u.astype(np.float64, copy=False), transforms, 1)
+    total: Array = np.zeros((1,) * modes.ndim)
+    for axis, weight in enumerate(weights):
+        shape = [u.shape[0], 1] + [1] * len(transforms)
+        shape[2 + axis] = modes.shape[2 + axis]
+        total = total + weight[:, : modes.shape[2 + axis]].reshape(shape)
+    return _values(modes * total, transforms, u.shape, 1).astype(u.dtype, copy=False)
 
 
 def multiply_modes(u: Array, transforms: tuple[str, ...], multipliers: tuple[Array, ...]) -> Array:

@@ -1,80 +1,82 @@
-"""The primitives that come with HyCOP, one file a process, and the registry of all that can be found by name."""
+"""The primitives that come with HyCOP, one file a process, and the registry of all that can be found by name.
+
+A class is imported when it is first asked for: ``hycop.primitives.MusclAdvection``,
+``from hycop.primitives import MusclAdvection`` and ``find_primitive("MusclAdvection")`` give the same.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 from importlib.metadata import entry_points
+from typing import cast
 
 from hycop.errors import UnknownNameError
 from hycop.primitive import Primitive
-from hycop.primitives.advection import MusclAdvection, SpectralAdvection, UpwindAdvection
-from hycop.primitives.burgers import BurgersAdvection, FiniteVolumeViscosity, SpectralViscosity
-from hycop.primitives.compressible import CompressibleNavierStokes
-from hycop.primitives.compressible_viscosity import FiniteVolumeGasViscosity, SqrtDensityViscosity
-from hycop.primitives.diffusion import FiniteVolumeDiffusion, SpectralDiffusion
-from hycop.primitives.euler import CentralEuler, MusclEuler
-from hycop.primitives.kuramoto_sivashinsky import KuramotoSivashinskyLinear, KuramotoSivashinskyNonlinear
-from hycop.primitives.logistic import ExactLogistic, Rk4Logistic
-from hycop.primitives.shallow_water import GravityWave, MomentumAdvection, ShallowWater
-
-__all__ = [
-    "PRIMITIVES",
-    "BurgersAdvection",
-    "CentralEuler",
-    "CompressibleNavierStokes",
-    "ExactLogistic",
-    "FiniteVolumeDiffusion",
-    "FiniteVolumeGasViscosity",
-    "FiniteVolumeViscosity",
-    "GravityWave",
-    "KuramotoSivashinskyLinear",
-    "KuramotoSivashinskyNonlinear",
-    "MomentumAdvection",
-    "MusclAdvection",
-    "MusclEuler",
-    "Rk4Logistic",
-    "ShallowWater",
-    "SpectralAdvection",
-    "SpectralDiffusion",
-    "SpectralViscosity",
-    "SqrtDensityViscosity",
-    "UpwindAdvection",
-    "find_primitive",
-]
-
-PRIMITIVES: Mapping[str, Callable[[], Primitive]] = {
-    kind.__name__: kind
-    for kind in (
-        SpectralAdvection,
-        SpectralDiffusion,
-        UpwindAdvection,
-        MusclAdvection,
-        FiniteVolumeDiffusion,
-        ExactLogistic,
-        Rk4Logistic,
-        GravityWave,
-        MomentumAdvection,
-        ShallowWater,
-        BurgersAdvection,
-        SpectralViscosity,
-        FiniteVolumeViscosity,
-        KuramotoSivashinskyLinear,
-        KuramotoSivashinskyNonlinear,
-        CentralEuler,
-        MusclEuler,
-        SqrtDensityViscosity,
-        FiniteVolumeGasViscosity,
-        CompressibleNavierStokes,
-    )
-}
 
 
-def find_primitive(name: str) -> Callable[[], Primitive]:
+class Registry(Mapping[str, Callable[..., Primitive]]):
+    """Classes by name, given as "module:Class" and imported when they are looked up."""
+
+    def __init__(self, places: Mapping[str, str]) -> None:
+        self._places = dict(places)
+
+    def __getitem__(self, name: str) -> Callable[..., Primitive]:
+        module, _, attribute = self._places[name].partition(":")
+        return cast(Callable[..., Primitive], getattr(import_module(module), attribute))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._places
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+
+PRIMITIVES = Registry(
+    {
+        "SpectralAdvection": "hycop.primitives.advection:SpectralAdvection",
+        "SpectralDiffusion": "hycop.primitives.diffusion:SpectralDiffusion",
+        "UpwindAdvection": "hycop.primitives.advection:UpwindAdvection",
+        "MusclAdvection": "hycop.primitives.advection:MusclAdvection",
+        "FiniteVolumeDiffusion": "hycop.primitives.diffusion:FiniteVolumeDiffusion",
+        "ExactLogistic": "hycop.primitives.logistic:ExactLogistic",
+        "Rk4Logistic": "hycop.primitives.logistic:Rk4Logistic",
+        "GravityWave": "hycop.primitives.shallow_water:GravityWave",
+        "MomentumAdvection": "hycop.primitives.shallow_water:MomentumAdvection",
+        "ShallowWater": "hycop.primitives.shallow_water:ShallowWater",
+        "BurgersAdvection": "hycop.primitives.burgers:BurgersAdvection",
+        "SpectralViscosity": "hycop.primitives.burgers:SpectralViscosity",
+        "FiniteVolumeViscosity": "hycop.primitives.burgers:FiniteVolumeViscosity",
+        "KuramotoSivashinskyLinear": "hycop.primitives.kuramoto_sivashinsky:KuramotoSivashinskyLinear",
+        "KuramotoSivashinskyNonlinear": "hycop.primitives.kuramoto_sivashinsky:KuramotoSivashinskyNonlinear",
+        "CentralEuler": "hycop.primitives.euler:CentralEuler",
+        "MusclEuler": "hycop.primitives.euler:MusclEuler",
+        "SqrtDensityViscosity": "hycop.primitives.compressible_viscosity:SqrtDensityViscosity",
+        "FiniteVolumeGasViscosity": "hycop.primitives.compressible_viscosity:FiniteVolumeGasViscosity",
+        "CompressibleNavierStokes": "hycop.primitives.compressible:CompressibleNavierStokes",
+    }
+)
+"""The primitives of HyCOP by name."""
+
+
+def __getattr__(name: str) -> Callable[..., Primitive]:
+    if name in PRIMITIVES:
+        return PRIMITIVES[name]
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *PRIMITIVES})
+
+
+def find_primitive(name: str) -> Callable[..., Primitive]:
     """The class of a primitive by its name: one of ours, or one that a package offers as ``hycop.primitives``."""
     if name in PRIMITIVES:
         return PRIMITIVES[name]
     offered = {point.name: point for point in entry_points(group="hycop.primitives")}
     if name not in offered:
         raise UnknownNameError("primitive", name, [*PRIMITIVES, *offered])
-    kind: Callable[[], Primitive] = offered[name].load()
-    return kind
+    return cast(Callable[..., Primitive], offered[name].load())

@@ -7,15 +7,18 @@ from typing import ClassVar
 
 import numpy as np
 
-from hycop.errors import InvalidInputError
 from hycop.grid import BOUNDARIES, Array
-from hycop.kernels.advection import advect
+from hycop.kernels.advection import advect, tendencies
+from hycop.kernels.reconstruction import CELLS
 from hycop.primitive import (
     ALL_CHANNELS,
     EXACT,
     Symbol,
+    checked_cells,
+    checked_cfl,
     checked_duration,
     flow_of,
+    rate_of,
     sub_steps,
     transform_work,
     transforms_of,
@@ -54,6 +57,9 @@ class SpectralAdvection:
     def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
         return flow_of(self.symbol(setting), u, checked_duration(duration, setting, self.reversible))
 
+    def rate(self, u: Array, setting: Setting) -> Array:
+        return rate_of(self.symbol(setting), u)
+
     def work(self, u: Array, duration: Array, setting: Setting) -> Array:
         return transform_work(setting)
 
@@ -72,9 +78,8 @@ def _flow(u: Array, duration: Array, setting: Setting, cfl: float, muscl: bool) 
     return advect(u, courant / np.maximum(steps, 1)[:, None], steps, setting.grid.boundary, muscl)
 
 
-def _checked_cfl(cfl: float, largest: float) -> None:
-    if not 0.0 < cfl <= largest:
-        raise InvalidInputError(f"cfl is {cfl}: it must be positive and at most {largest} for stability")
+def _rate(u: Array, setting: Setting, muscl: bool) -> Array:
+    return tendencies(u, setting.per_axis("c") / setting.grid.spacing, setting.grid.boundary, muscl)
 
 
 @dataclass(frozen=True)
@@ -95,10 +100,13 @@ class UpwindAdvection:
     reversible: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        _checked_cfl(self.cfl, 1.0)
+        checked_cfl(self.cfl, 1.0)
 
     def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
         return _flow(u, duration, setting, self.cfl, muscl=False)
+
+    def rate(self, u: Array, setting: Setting) -> Array:
+        return _rate(u, setting, muscl=False)
 
     def work(self, u: Array, duration: Array, setting: Setting) -> Array:
         return update_work(setting, _sub_steps(self.cfl, duration, setting)[1])
@@ -125,10 +133,15 @@ class MusclAdvection:
     reversible: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        _checked_cfl(self.cfl, 0.5)
+        checked_cfl(self.cfl, 0.5)
 
     def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
+        checked_cells(self, setting, CELLS["muscl"])
         return _flow(u, duration, setting, self.cfl, muscl=True)
+
+    def rate(self, u: Array, setting: Setting) -> Array:
+        checked_cells(self, setting, CELLS["muscl"])
+        return _rate(u, setting, muscl=True)
 
     def work(self, u: Array, duration: Array, setting: Setting) -> Array:
         return update_work(setting, 2.0 * _sub_steps(self.cfl, duration, setting)[1])

@@ -10,8 +10,19 @@ import numpy as np
 from hycop.errors import InvalidInputError, UnknownNameError
 from hycop.grid import AXES, BOUNDARIES, Array
 from hycop.kernels import burgers as kernel
-from hycop.kernels.reconstruction import STAGES
-from hycop.primitive import ALL_CHANNELS, EXACT, Symbol, checked_duration, flow_of, transform_work, update_work
+from hycop.kernels.reconstruction import CELLS, STAGES
+from hycop.primitive import (
+    ALL_CHANNELS,
+    EXACT,
+    Symbol,
+    checked_cells,
+    checked_cfl,
+    checked_duration,
+    flow_of,
+    rate_of,
+    transform_work,
+    update_work,
+)
 from hycop.primitives.diffusion import FiniteVolumeDiffusion, SpectralDiffusion
 from hycop.primitives.examples import line_example, scalar_example
 from hycop.query import Setting
@@ -48,22 +59,29 @@ class BurgersAdvection:
     def __post_init__(self) -> None:
         if self.reconstruction not in get_args(Reconstruction):
             raise UnknownNameError("reconstruction", str(self.reconstruction), get_args(Reconstruction))
-        if not 0.0 < self.cfl <= 1.0:
-            raise InvalidInputError(f"cfl is {self.cfl}: it must be positive and at most 1 for stability")
+        checked_cfl(self.cfl, 1.0)
 
     @property
     def order(self) -> float:
         return ORDERS[self.reconstruction]
 
-    def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
+    def _check(self, setting: Setting) -> None:
         _checked_line(setting)
+        checked_cells(self, setting, CELLS[self.reconstruction])
+
+    def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
+        self._check(setting)
         tau, dx = checked_duration(duration, setting), setting.grid.spacing[:, 0]
         return kernel.flow(u, tau, setting.grid.boundary[0], dx, self.cfl, self.reconstruction)
+
+    def rate(self, u: Array, setting: Setting) -> Array:
+        self._check(setting)
+        return kernel.tendencies(u, setting.grid.boundary[0], setting.grid.spacing[:, 0], self.reconstruction)
 
     def work(self, u: Array, duration: Array, setting: Setting) -> Array:
         _checked_line(setting)
         courant = np.abs(u).max(axis=(1, 2)) * duration / setting.grid.spacing[:, 0]
-        steps = np.fmax(np.ceil(courant / self.cfl), 1.0)  # one for a state that is lost
+        steps = np.fmax(np.ceil(courant / self.cfl), 1.0)  # one for a state that is NaN
         return update_work(setting, STAGES[self.reconstruction].size * steps)
 
     def example(self, seed: int) -> tuple[Array, Setting]:
@@ -96,6 +114,9 @@ class SpectralViscosity:
     def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
         return flow_of(self.symbol(setting), u, checked_duration(duration, setting))
 
+    def rate(self, u: Array, setting: Setting) -> Array:
+        return rate_of(self.symbol(setting), u)
+
     def work(self, u: Array, duration: Array, setting: Setting) -> Array:
         return transform_work(setting)
 
@@ -119,6 +140,9 @@ class FiniteVolumeViscosity:
 
     def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
         return flow_of(self.symbol(setting), u, checked_duration(duration, setting))
+
+    def rate(self, u: Array, setting: Setting) -> Array:
+        return rate_of(self.symbol(setting), u)
 
     def work(self, u: Array, duration: Array, setting: Setting) -> Array:
         return transform_work(setting)

@@ -8,22 +8,18 @@ from typing import ClassVar
 
 import numpy as np
 
+from hycop.channels import gas_channels
 from hycop.errors import InvalidInputError
-from hycop.grid import AXES, BOUNDARIES, Array, Grid
-from hycop.kernels.compressible import finite_volumes, peak_rates
-from hycop.primitive import checked_duration, sub_steps, update_work
-from hycop.query import Channel, Setting
-
-
-def compressible_channels(axes: int) -> tuple[Channel, ...]:
-    """Density, momentum per axis and energy E = p/(γ − 1) + ½ρ|v|², in the order of the state."""
-    momenta = (Channel(f"momentum_{AXES[axis]}", normal=axis) for axis in range(axes))
-    return (Channel("density"), *momenta, Channel("energy"))
+from hycop.grid import BOUNDARIES, Array, Grid
+from hycop.kernels.compressible import finite_volumes, peak_rates, tendencies
+from hycop.kernels.reconstruction import CELLS
+from hycop.primitive import checked_cells, checked_cfl, checked_duration, sub_steps, update_work
+from hycop.query import Setting
 
 
 def check_channels(primitive: object, setting: Setting) -> None:
     """Refuses a state that is not that of a compressible flow in one or two dimensions."""
-    needed = [channel.name for channel in compressible_channels(min(setting.grid.axes, 2))]
+    needed = [channel.name for channel in gas_channels(min(setting.grid.axes, 2))]
     given = [channel.name for channel in setting.channels]
     if setting.grid.axes > 2 or given != needed:
         raise InvalidInputError(
@@ -51,11 +47,6 @@ def viscosities(setting: Setting) -> tuple[Array, Array]:
             )
     eta, zeta = setting.param("eta"), setting.param("zeta")
     return eta + zeta + eta / 3.0, eta
-
-
-def check_cfl(cfl: float, largest: float) -> None:
-    if not 0.0 < cfl <= largest:
-        raise InvalidInputError(f"cfl is {cfl}: it must be positive and at most {largest} for stability")
 
 
 def check_stages(most_stages: int) -> None:
@@ -95,7 +86,7 @@ class CompressibleNavierStokes:
     reversible: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        check_cfl(self.cfl, 0.8)
+        checked_cfl(self.cfl, 0.8)
         check_stages(self.most_stages)
 
     def _fluid(self, setting: Setting) -> Array:
@@ -103,9 +94,14 @@ class CompressibleNavierStokes:
         return np.column_stack([heat_ratio(setting), *viscosities(setting), np.ones(setting.batch)])
 
     def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
+        checked_cells(self, setting, CELLS["muscl"])
         duration, grid = checked_duration(duration, setting), setting.grid
         fluid = self._fluid(setting)
         return finite_volumes(u, duration, fluid, grid.spacing, grid.boundary, self.cfl, self.most_stages)
+
+    def rate(self, u: Array, setting: Setting) -> Array:
+        checked_cells(self, setting, CELLS["muscl"])
+        return tendencies(u, self._fluid(setting), setting.grid.spacing, setting.grid.boundary)
 
     def work(self, u: Array, duration: Array, setting: Setting) -> Array:
         return volume_work(u, duration, setting, self._fluid(setting), self.cfl, self.most_stages)
@@ -132,4 +128,4 @@ def compressible_example(seed: int, params: Sequence[str], amplitude: float = 0.
     values |= {name: rng.uniform(1e-4, 2e-4, batch) for name in ("eta", "zeta")}
     energy = pressure / (values["gamma"].reshape(-1, 1, 1) - 1.0) + 0.5 * density * (vx**2 + vy**2)
     u = np.stack([density, density * vx, density * vy, energy], axis=1)
-    return u, Setting(grid, compressible_channels(2), {name: values[name] for name in params})
+    return u, Setting(grid, gas_channels(2), {name: values[name] for name in params})

@@ -9,8 +9,9 @@ import numpy as np
 
 from hycop.errors import InvalidInputError
 from hycop.grid import BOUNDARIES, Array
-from hycop.kernels.compressible import finite_volumes
+from hycop.kernels.compressible import finite_volumes, tendencies
 from hycop.kernels.density_weighted import diffuse_velocities
+from hycop.kernels.density_weighted import tendencies as velocity_tendencies
 from hycop.primitive import checked_duration, transform_work, wavenumbers
 from hycop.primitives.compressible import (
     check_channels,
@@ -22,6 +23,17 @@ from hycop.primitives.compressible import (
 from hycop.query import Setting
 
 _ITERATIONS = 2  # towards the weight that keeps momentum; more are worth less than a shorter duration
+
+
+def _decays(setting: Setting, along: Array, across: Array) -> tuple[Array, ...]:
+    """ν_i k_i² of each component of the velocity along each axis, (batch × components, modes); ``along`` is the ν of a
+    component along its own axis, ``across`` that along the others."""
+    grid, out = setting.grid, []
+    for axis in range(grid.axes):
+        rates = np.stack([along if axis == component else across for component in range(grid.axes)], axis=1)
+        decay = rates[:, :, None] * wavenumbers(grid, axis)[:, None] ** 2
+        out.append(decay.reshape(setting.batch * grid.axes, grid.shape[axis]))
+    return tuple(out)
 
 
 @dataclass(frozen=True)
@@ -42,6 +54,7 @@ class SqrtDensityViscosity:
     order: ClassVar[float] = 2
     conserves: ClassVar[frozenset[str]] = frozenset({"density"})
     boundaries: ClassVar[frozenset[str]] = frozenset({"periodic"})
+    scheme_version: ClassVar[int] = 2  # 1 took a duration in one step
     reversible: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -50,14 +63,13 @@ class SqrtDensityViscosity:
 
     def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
         check_channels(self, setting)
-        duration, grid = checked_duration(duration, setting), setting.grid
+        duration = checked_duration(duration, setting)
         along, across = (nu * duration / self.steps for nu in viscosities(setting))
-        exponents = []
-        for axis in range(grid.axes):
-            rates = np.stack([along if axis == component else across for component in range(grid.axes)], axis=1)
-            decay = rates[:, :, None] * wavenumbers(grid, axis)[:, None] ** 2
-            exponents.append(decay.reshape(setting.batch * grid.axes, grid.shape[axis]))
-        return diffuse_velocities(u, tuple(exponents), _ITERATIONS, self.steps)
+        return diffuse_velocities(u, _decays(setting, along, across), _ITERATIONS, self.steps)
+
+    def rate(self, u: Array, setting: Setting) -> Array:
+        check_channels(self, setting)
+        return velocity_tendencies(u, _decays(setting, *viscosities(setting)))
 
     def work(self, u: Array, duration: Array, setting: Setting) -> Array:
         fields = setting.grid.axes * (_ITERATIONS + 3 + 2 * self.steps)
@@ -97,6 +109,9 @@ class FiniteVolumeGasViscosity:
     def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
         duration, grid = checked_duration(duration, setting), setting.grid
         return finite_volumes(u, duration, self._fluid(setting), grid.spacing, grid.boundary, 1.0, self.most_stages)
+
+    def rate(self, u: Array, setting: Setting) -> Array:
+        return tendencies(u, self._fluid(setting), setting.grid.spacing, setting.grid.boundary)
 
     def work(self, u: Array, duration: Array, setting: Setting) -> Array:
         return volume_work(u, duration, setting, self._fluid(setting), 1.0, self.most_stages)

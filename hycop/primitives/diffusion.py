@@ -15,6 +15,7 @@ from hycop.primitive import (
     Symbol,
     checked_duration,
     flow_of,
+    rate_of,
     transform_work,
     transforms_of,
     wavenumbers,
@@ -62,6 +63,9 @@ class SpectralDiffusion:
     def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
         return flow_of(self.symbol(setting), u, checked_duration(duration, setting))
 
+    def rate(self, u: Array, setting: Setting) -> Array:
+        return rate_of(self.symbol(setting), u)
+
     def work(self, u: Array, duration: Array, setting: Setting) -> Array:
         return transform_work(setting)
 
@@ -95,6 +99,9 @@ class FiniteVolumeDiffusion:
 
     def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
         return flow_of(self.symbol(setting), u, checked_duration(duration, setting))
+
+    def rate(self, u: Array, setting: Setting) -> Array:
+        return rate_of(self.symbol(setting), u)
 
     def work(self, u: Array, duration: Array, setting: Setting) -> Array:
         return transform_work(setting)

@@ -8,10 +8,13 @@ from typing import ClassVar
 import numpy as np
 
 from hycop.grid import BOUNDARIES, Array
+from hycop.kernels.central_euler import CELLS as CENTRAL_CELLS
 from hycop.kernels.central_euler import central_euler
-from hycop.kernels.compressible import finite_volumes, peak_rates
-from hycop.primitive import ALL_CHANNELS, checked_duration, sub_steps, update_work
-from hycop.primitives.compressible import check_cfl, check_channels, compressible_example, heat_ratio
+from hycop.kernels.central_euler import tendencies as central_tendencies
+from hycop.kernels.compressible import finite_volumes, peak_rates, tendencies
+from hycop.kernels.reconstruction import CELLS
+from hycop.primitive import ALL_CHANNELS, checked_cells, checked_cfl, checked_duration, sub_steps, update_work
+from hycop.primitives.compressible import check_channels, compressible_example, heat_ratio
 from hycop.query import Setting
 
 _RK4_STAGES, _SSPRK3_STAGES = 4, 3
@@ -49,12 +52,18 @@ class CentralEuler:
     reversible: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        check_cfl(self.cfl, 2.0)  # 2√2 of Runge–Kutta over 1.372 of the differences
+        checked_cfl(self.cfl, 2.0)  # 2√2 of Runge–Kutta over 1.372 of the differences
 
     def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
         check_channels(self, setting)
+        checked_cells(self, setting, CENTRAL_CELLS)
         duration = checked_duration(duration, setting)
         return central_euler(u, duration, heat_ratio(setting), setting.grid.spacing, self.cfl)
+
+    def rate(self, u: Array, setting: Setting) -> Array:
+        check_channels(self, setting)
+        checked_cells(self, setting, CENTRAL_CELLS)
+        return central_tendencies(u, heat_ratio(setting), setting.grid.spacing)
 
     def work(self, u: Array, duration: Array, setting: Setting) -> Array:
         return update_work(setting, _RK4_STAGES * _steps(self, self.cfl, u, duration, setting))
@@ -82,12 +91,17 @@ class MusclEuler:
     reversible: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        check_cfl(self.cfl, 0.8)
+        checked_cfl(self.cfl, 0.8)
 
     def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
+        checked_cells(self, setting, CELLS["muscl"])
         duration, grid = checked_duration(duration, setting), setting.grid
         fluid = _fluid(self, setting)
         return finite_volumes(u, duration, fluid, grid.spacing, grid.boundary, self.cfl, _SSPRK3_STAGES)
+
+    def rate(self, u: Array, setting: Setting) -> Array:
+        checked_cells(self, setting, CELLS["muscl"])
+        return tendencies(u, _fluid(self, setting), setting.grid.spacing, setting.grid.boundary)
 
     def work(self, u: Array, duration: Array, setting: Setting) -> Array:
         return update_work(setting, _SSPRK3_STAGES * _steps(self, self.cfl, u, duration, setting))

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from hycop.channels import water_channels
 from hycop.grid import AXES, Array, Grid
 from hycop.query import Channel, Setting
 
@@ -56,7 +57,6 @@ def shallow_water_example(seed: int, batch: int = 3) -> tuple[Array, Setting]:
     """Smooth waves on water about one deep, Froude numbers about a quarter, on a small anisotropic grid."""
     rng = np.random.default_rng(seed)
     grid = Grid((9, 8), rng.uniform(8.0, 12.0, (batch, 2)), ("periodic", "periodic"))
-    channels = (Channel("h"), Channel("hu", normal=0), Channel("hv", normal=1))
     depth = 1.0 + _waves(rng, grid, ((1, 0), (0, 1), (1, 1)), 0.08)
     momentum = [level + _waves(rng, grid, ((1, 0), (0, 1), (1, -1)), 0.15) for level in (0.6, -0.6)]
-    return np.stack([depth, *momentum], axis=1), Setting(grid, channels, {"g": rng.uniform(9.0, 11.0, batch)})
+    return np.stack([depth, *momentum], axis=1), Setting(grid, water_channels(2), {"g": rng.uniform(9.0, 11.0, batch)})

@@ -17,8 +17,10 @@ from hycop.kernels.reconstruction import MOST_SUB_STEPS, STAGES
 from hycop.primitive import (
     EXACT,
     Symbol,
+    checked_cfl,
     checked_duration,
     flow_of,
+    rate_of,
     transform_work,
     transforms_of,
     wavenumbers,
@@ -61,6 +63,9 @@ class KuramotoSivashinskyLinear:
     def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
         return flow_of(self.symbol(setting), u, checked_duration(duration, setting))
 
+    def rate(self, u: Array, setting: Setting) -> Array:
+        return rate_of(self.symbol(setting), u)
+
     def work(self, u: Array, duration: Array, setting: Setting) -> Array:
         return transform_work(setting)
 
@@ -68,14 +73,26 @@ class KuramotoSivashinskyLinear:
         return line_example(seed, length=25.0)
 
 
+def _half_squares(values: Array, points: int) -> Array:
+    """Modes of ½u² from the modes of point values, on so many points that no alias reaches the modes that are kept."""
+    squares = scipy.fft.irfft(values, points, axis=1, norm="forward")
+    half_square(squares)
+    out: Array = scipy.fft.rfft(squares, axis=1, norm="forward")
+    return out
+
+
+def _points(cells: int) -> int:
+    return int(scipy.fft.next_fast_len(3 * cells // 2 + 1, real=True))
+
+
 def _march(u: Array, tau: Array, steps: Array, k: Array) -> Array:
     """``steps`` sub-steps of length tau for each sample (batch, n); the samples with the most steps come first.
 
-    Squares are of point values, to which the modes of the averages are turned, on enough points that no alias reaches
-    the modes that are kept: all but a Nyquist mode, which stands still.
+    Squares are of point values, to which the modes of the averages are turned. All modes are kept but a Nyquist mode,
+    which stands still.
     """
     n, kept = u.shape[1], k.shape[1]
-    points = scipy.fft.next_fast_len(3 * n // 2 + 1, real=True)
+    points = _points(n)
     averaging = np.sinc(np.arange(kept) / n)
     slope, to_values = averaging * k, 1.0 / averaging
     modes = scipy.fft.rfft(u, axis=1, norm="forward")
@@ -85,9 +102,7 @@ def _march(u: Array, tau: Array, steps: Array, k: Array) -> Array:
         some = slice(0, int((steps > step).sum()))
         base[some] = now[some]
         for keep in KEEPS:
-            squares = scipy.fft.irfft(values[some], points, axis=1, norm="forward")
-            half_square(squares)
-            squares = scipy.fft.rfft(squares, axis=1, norm="forward")
+            squares = _half_squares(values[some], points)
             stage(keep, base[some], now[some], squares, slope[some], tau[some], values[some], to_values)
     modes[:, :kept] = now
     out: Array = scipy.fft.irfft(modes, n, axis=1, norm="forward")
@@ -114,11 +129,10 @@ class KuramotoSivashinskyNonlinear:
     reversible: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.cfl <= 0.5:
-            raise InvalidInputError(f"cfl is {self.cfl}: it must be positive and at most 0.5 for stability")
+        checked_cfl(self.cfl, 0.5)
 
     def _steps(self, u: Array, duration: Array, setting: Setting) -> Array:
-        """Sub-steps per sample: none for one that is lost, or asks for so many that it soon will be."""
+        """Sub-steps per sample: none for a state that is NaN, or asks for so many that it has blown up."""
         _checked_line(setting)
         fastest = np.abs(u).max(axis=(1, 2))
         steps = np.ceil(fastest * duration / setting.grid.spacing[:, 0] / self.cfl)
@@ -146,6 +160,17 @@ class KuramotoSivashinskyNonlinear:
         with ThreadPoolExecutor(threads) as pool:
             list(pool.map(advance, starts))
         return out
+
+    def rate(self, u: Array, setting: Setting) -> Array:
+        _checked_line(setting)
+        n, kept = u.shape[2], (u.shape[2] + 1) // 2
+        averaging = np.sinc(np.arange(kept) / n)
+        modes = scipy.fft.rfft(u[:, 0].astype(np.float64), axis=1, norm="forward")
+        squares = _half_squares(modes[:, :kept] / averaging, _points(n))
+        modes[:, :kept] = -1j * averaging * wavenumbers(setting.grid, 0)[:, :kept] * squares[:, :kept]
+        modes[:, kept:] = 0.0
+        out: Array = scipy.fft.irfft(modes, n, axis=1, norm="forward")
+        return out[:, None].astype(u.dtype, copy=False)
 
     def work(self, u: Array, duration: Array, setting: Setting) -> Array:
         return KEEPS.size * np.maximum(self._steps(u, duration, setting), 1) * transform_work(setting)

@@ -15,6 +15,11 @@ from hycop.primitives.examples import scalar_example
 from hycop.query import Setting
 
 
+def _rate(u: Array, setting: Setting) -> Array:
+    growth = setting.param("r").reshape((-1,) + (1,) * (u.ndim - 1))
+    return (growth * u * (1.0 - u)).astype(u.dtype, copy=False)
+
+
 @dataclass(frozen=True)
 class ExactLogistic:
     """Reaction u_t = r u (1 − u), pointwise and exact: u ↦ u / (e^{−a} + u (1 − e^{−a})), a = r τ.
@@ -32,6 +37,9 @@ class ExactLogistic:
 
     def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
         return logistic(u, self.growth(setting) * checked_duration(duration, setting, self.reversible))
+
+    def rate(self, u: Array, setting: Setting) -> Array:
+        return _rate(u, setting)
 
     def work(self, u: Array, duration: Array, setting: Setting) -> Array:
         return update_work(setting, 1.0)
@@ -63,6 +71,9 @@ class Rk4Logistic:
     def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
         tau = checked_duration(duration, setting, self.reversible)
         return rk4_logistic(u, setting.param("r") * tau, self._steps(tau, setting))
+
+    def rate(self, u: Array, setting: Setting) -> Array:
+        return _rate(u, setting)
 
     def work(self, u: Array, duration: Array, setting: Setting) -> Array:
         return update_work(setting, 4.0 * self._steps(np.asarray(duration), setting))

@@ -3,32 +3,40 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal, Protocol, get_args
 
 import numpy as np
 
+from hycop.channels import water_channels
 from hycop.errors import InvalidInputError, InvalidSampleError, UnknownNameError
 from hycop.grid import BOUNDARIES, Array
 from hycop.kernels import shallow_water as kernel
-from hycop.kernels.reconstruction import STAGES
-from hycop.primitive import checked_duration, update_work
+from hycop.kernels.reconstruction import CELLS, STAGES
+from hycop.primitive import checked_cells, checked_cfl, checked_duration, update_work
 from hycop.primitives.examples import shallow_water_example
-from hycop.query import Channel, Setting
+from hycop.query import Setting
 
 Reconstruction = Literal["muscl", "weno5"]
-CHANNELS = (Channel("h"), Channel("hu", normal=0), Channel("hv", normal=1))
+
+
+class Solver(Protocol):
+    """The numerical options of a shallow-water primitive."""
+
+    @property
+    def reconstruction(self) -> str: ...
+
+    @property
+    def cfl(self) -> float: ...
 
 
 def _checked_options(reconstruction: str, cfl: float) -> None:
     if reconstruction not in get_args(Reconstruction):
         raise UnknownNameError("reconstruction", str(reconstruction), get_args(Reconstruction))
-    if not 0.0 < cfl <= 1.0:
-        raise InvalidInputError(f"cfl is {cfl}: it must be positive and at most 1 for stability")
+    checked_cfl(cfl, 1.0)
 
 
 def _checked_channels(setting: Setting) -> None:
-    wanted = CHANNELS[: setting.grid.axes + 1]
-    if setting.grid.axes > 2 or setting.channels != wanted:
+    if setting.grid.axes > 2 or setting.channels != water_channels(setting.grid.axes):
         given = ", ".join(f"{channel.name} (normal {channel.normal})" for channel in setting.channels)
         raise InvalidInputError(
             f"channels {given} on {setting.grid.axes} axes: shallow water has h, hu (normal 0) on one axis "
@@ -55,20 +63,30 @@ def _check_wet(u: Array, system: int) -> None:
         )
 
 
-def _flow(u: Array, duration: Array, setting: Setting, cfl: float, reconstruction: str, system: int) -> Array:
+def _check(solver: Solver, u: Array, setting: Setting, system: int) -> None:
     _checked_channels(setting)
+    checked_cells(solver, setting, CELLS[solver.reconstruction])
     _check_wet(u, system)
-    tau, g, grid = checked_duration(duration, setting), _gravity(setting), setting.grid
-    signs = [[-1.0 if channel.normal == axis else 1.0 for axis in range(grid.axes)] for channel in setting.channels]
-    return kernel.flow(u, tau, grid.boundary, np.array(signs), grid.spacing, g, cfl, reconstruction, system)
 
 
-def _work(u: Array, duration: Array, setting: Setting, cfl: float, reconstruction: str, system: int) -> Array:
-    """Stages times sub-steps, as many as the waves of the given state ask for; one for a state that is lost."""
+def _flow(solver: Solver, u: Array, duration: Array, setting: Setting, system: int) -> Array:
+    _check(solver, u, setting, system)
+    tau, g, grid, signs = checked_duration(duration, setting), _gravity(setting), setting.grid, setting.wall_signs()
+    return kernel.flow(u, tau, grid.boundary, signs, grid.spacing, g, solver.cfl, solver.reconstruction, system)
+
+
+def _rate(solver: Solver, u: Array, setting: Setting, system: int) -> Array:
+    _check(solver, u, setting, system)
+    grid, g, signs = setting.grid, _gravity(setting), setting.wall_signs()
+    return kernel.tendencies(u, grid.boundary, signs, grid.spacing, g, solver.reconstruction, system)
+
+
+def _work(solver: Solver, u: Array, duration: Array, setting: Setting, system: int) -> Array:
+    """Stages times sub-steps, as many as the waves of the given state ask for; one for a state that is NaN."""
     _checked_channels(setting)
     rates = kernel.rates(u, setting.grid.spacing, _gravity(setting), system)
-    steps = np.fmax(np.ceil(rates * duration / cfl), 1.0)
-    return update_work(setting, STAGES[reconstruction].size * steps)
+    steps = np.fmax(np.ceil(rates * duration / solver.cfl), 1.0)
+    return update_work(setting, STAGES[solver.reconstruction].size * steps)
 
 
 @dataclass(frozen=True)
@@ -97,10 +115,13 @@ class GravityWave:
         _checked_options(self.reconstruction, self.cfl)
 
     def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
-        return _flow(u, duration, setting, self.cfl, self.reconstruction, kernel.GRAVITY)
+        return _flow(self, u, duration, setting, kernel.GRAVITY)
+
+    def rate(self, u: Array, setting: Setting) -> Array:
+        return _rate(self, u, setting, kernel.GRAVITY)
 
     def work(self, u: Array, duration: Array, setting: Setting) -> Array:
-        return _work(u, duration, setting, self.cfl, self.reconstruction, kernel.GRAVITY)
+        return _work(self, u, duration, setting, kernel.GRAVITY)
 
     def example(self, seed: int) -> tuple[Array, Setting]:
         return shallow_water_example(seed)
@@ -129,10 +150,13 @@ class MomentumAdvection:
         _checked_options(self.reconstruction, self.cfl)
 
     def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
-        return _flow(u, duration, setting, self.cfl, self.reconstruction, kernel.MOMENTUM)
+        return _flow(self, u, duration, setting, kernel.MOMENTUM)
+
+    def rate(self, u: Array, setting: Setting) -> Array:
+        return _rate(self, u, setting, kernel.MOMENTUM)
 
     def work(self, u: Array, duration: Array, setting: Setting) -> Array:
-        return _work(u, duration, setting, self.cfl, self.reconstruction, kernel.MOMENTUM)
+        return _work(self, u, duration, setting, kernel.MOMENTUM)
 
     def example(self, seed: int) -> tuple[Array, Setting]:
         return shallow_water_example(seed)
@@ -162,10 +186,13 @@ class ShallowWater:
         _checked_options(self.reconstruction, self.cfl)
 
     def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
-        return _flow(u, duration, setting, self.cfl, self.reconstruction, kernel.BOTH)
+        return _flow(self, u, duration, setting, kernel.BOTH)
+
+    def rate(self, u: Array, setting: Setting) -> Array:
+        return _rate(self, u, setting, kernel.BOTH)
 
     def work(self, u: Array, duration: Array, setting: Setting) -> Array:
-        return _work(u, duration, setting, self.cfl, self.reconstruction, kernel.BOTH)
+        return _work(self, u, duration, setting, kernel.BOTH)
 
     def example(self, seed: int) -> tuple[Array, Setting]:
         return shallow_water_example(seed)

@@ -33,7 +33,8 @@ from math import ceil
 
 import numpy as np
 
-from hycop.data.gas import decode, encode, gas_channels
+from hycop.channels import gas_channels
+from hycop.data.gas import decode, encode
 from hycop.dictionary import Dictionary
 from hycop.equation import Coefficient, Equation
 from hycop.grid import Array

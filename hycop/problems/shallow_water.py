@@ -21,6 +21,7 @@ from math import ceil, prod
 
 import numpy as np
 
+from hycop.channels import water_channels
 from hycop.dictionary import Dictionary
 from hycop.equation import Coefficient, Equation
 from hycop.grid import AXES, Array
@@ -28,10 +29,9 @@ from hycop.primitives import GravityWave, MomentumAdvection, ShallowWater
 from hycop.problems.definition import InitialCondition, Problem, Split
 from hycop.problems.draw import Draw, Intervals
 from hycop.problems.initial_conditions import Box, Bump, Profile, Sigmoid, Step, Wave, box_of
-from hycop.query import Channel, Setting
+from hycop.query import Setting
 from hycop.references import Reference, ShallowWaterReference
 
-CHANNELS = (Channel("h"), Channel("hu", 0), Channel("hv", 1))
 LENGTH = 10.0
 HORIZON = 0.3
 TRAIN = (0.15, 0.4)
@@ -224,7 +224,7 @@ def equation(name: str, axes: int) -> Equation:
     return Equation(
         name,
         ("gravity", "momentum"),
-        CHANNELS[: 1 + axes],
+        water_channels(axes),
         {"g": Coefficient(above=0.0)},
         features=(*froude, "wave_crossings", "variation", *gradients),
         speeds=("shallow_water",),

@@ -9,16 +9,17 @@ from typing import ClassVar
 
 import numpy as np
 
+from hycop.channels import gas_channels
 from hycop.errors import InvalidInputError
 from hycop.grid import AXES, Array
 from hycop.primitive import ALL_CHANNELS
-from hycop.query import Channel, Setting
+from hycop.query import Setting
 from hycop.references.chebyshev import FEWEST_STAGES, STABLE, Stepper
 from hycop.references.fourier import cell_averages, interpolate
 from hycop.references.reference import RefinedReference, run_blocks
 from hycop.references.two_point_fluxes import LARGEST_SECOND, TwoPointFluxes
 
-CHANNELS = (Channel("density"), Channel("momentum_x", 0), Channel("momentum_y", 1), Channel("energy"))
+CHANNELS = gas_channels(2)
 FEWEST_CELLS = 7
 MOST_STEPS = 1e7
 NOT_STIFF = 0.5

@@ -7,9 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from hycop.channels import water_channels
 from hycop.errors import InvalidInputError
 from hycop.grid import BOUNDARIES, Array, prolong
-from hycop.query import Channel, Setting
+from hycop.query import Setting
 from hycop.references.reference import RefinedReference, run_blocks, samplewise
 from hycop.references.weno import MOST_STEPS, advance_sample
 
@@ -65,7 +66,7 @@ class ShallowWaterReference(RefinedReference):
         axes = setting.grid.axes
         if axes > 2:
             raise InvalidInputError(f"shallow-water reference: one or two axes are needed, there are {axes}")
-        wanted = shallow_water_channels(axes)
+        wanted = water_channels(axes)
         if setting.channels != wanted:
             names = ", ".join(f"{channel.name} (normal {channel.normal})" for channel in wanted)
             raise InvalidInputError(f"shallow-water reference: the channels must be {names}")
@@ -77,7 +78,7 @@ class ShallowWaterReference(RefinedReference):
         return setting
 
     def fine_state(self, averages: Array, setting: Setting) -> Array:
-        signs = _signs(setting.channels, setting.grid.axes)
+        signs = setting.wall_signs()
         fine = prolong(averages.astype(np.float64, copy=False), setting.grid.boundary, self.refinement, signs)
         fine[:, 0] = _wet(fine[:, 0], averages[:, 0], self.refinement)
         return _corrected(fine, setting, -1.0)
@@ -135,16 +136,6 @@ class ShallowWaterReference(RefinedReference):
         return steps
 
 
-def shallow_water_channels(axes: int) -> tuple[Channel, ...]:
-    """Depth h and the momenta hu, hv along the axes."""
-    return (Channel("h"), *(Channel(name, axis) for axis, name in enumerate(("hu", "hv")[:axes])))
-
-
-def _signs(channels: tuple[Channel, ...], axes: int) -> Array:
-    """−1 (channel, axis) where a wall mirrors a channel with the opposite sign."""
-    return np.array([[-1.0 if channel.normal == axis else 1.0 for axis in range(axes)] for channel in channels])
-
-
 def _wet(fine: Array, averages: Array, refinement: int) -> Array:
     """Depths of the parts of cells, drawn towards the cell's average where they would fall too low (Zhang & Shu)."""
     blocks: list[int] = []
@@ -165,7 +156,7 @@ def _corrected(u: Array, setting: Setting, sign: float) -> Array:
     Fourth order; ghost cells are those of the scheme, so that totals are kept in closed boxes.
     """
     grid = setting.grid
-    mirror = _signs(setting.channels, grid.axes)
+    mirror = setting.wall_signs()
     for axis, kind in enumerate(grid.boundary):
         along = u.ndim - grid.axes + axis
         moved = np.moveaxis(u, along, -1)

@@ -24,8 +24,9 @@ GROUP = "hycop.primitives"
 
 def registry_name(kind: type) -> str:
     """The name under which ``find_primitive`` finds a class, or else 'module:class'."""
-    if kind in PRIMITIVES.values():
-        return kind.__name__
+    name = kind.__name__
+    if name in PRIMITIVES and PRIMITIVES[name] is kind:
+        return name
     for point in entry_points(group=GROUP):
         if point.attr == kind.__qualname__ and point.name not in PRIMITIVES and point.load() is kind:
             return point.name
