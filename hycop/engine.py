@@ -114,15 +114,15 @@ class Engine:
 
     def _plan_alike(self, programs: ProgramBatch, kind: Array, durations: Array, step: Array) -> int:
         """Fills the plan of samples with one pattern and no idle step; the number of moves."""
-        move, last = -1, EMPTY
+        move, last, kind_of, met = -1, EMPTY, self.kind_of.tolist(), set[tuple[int, int]]()
         for k, op in enumerate(programs.ops[0].tolist() if len(programs) else ()):
-            now = int(self.kind_of[op])
-            move += now != last
-            last = now
-            kind[:, move] = now
-            durations[:, move, op] += programs.durations[:, k]
-            if step[0, move, op] == NEVER:
+            if kind_of[op] != last:
+                move, last = move + 1, kind_of[op]
+                kind[:, move] = last
+            if (move, op) not in met:
+                met.add((move, op))
                 step[:, move, op] = k
+            durations[:, move, op] += programs.durations[:, k]
         return move + 1
 
     def _plan_each(self, programs: ProgramBatch, kind: Array, durations: Array, step: Array) -> int:
@@ -155,12 +155,10 @@ class Engine:
     def work(self, u: Array, kind: int, durations: Array, used: Array) -> Array:
         """The work of the move: that of its only operator, or of one transform pair for several."""
         ops = self.kinds[kind]
-        alone = used.sum(axis=1) == 1
-        if len(ops) == 1 or not alone.any():
-            one = self.primitives[ops[0]]
-            return one.work(u, durations[:, ops[0]], self.setting) if len(ops) == 1 else transform_work(self.setting)
-        total = transform_work(self.setting)
-        for op in ops:
+        if len(ops) == 1:
+            return self.primitives[ops[0]].work(u, durations[:, ops[0]], self.setting)
+        alone, total = used.sum(axis=1) == 1, transform_work(self.setting)
+        for op in ops if alone.any() else ():
             mine = alone & used[:, op]
             if mine.any():
                 total = np.where(mine, self.primitives[op].work(u, durations[:, op], self.setting), total)

@@ -117,7 +117,13 @@ def _run_in_cache(engine: Engine, plan: Plan, u: Array, work: Array | None) -> A
 
 
 def _add_exact_work(engine: Engine, plan: Plan, u: Array, work: Array) -> None:
+    alike = len(plan.kind) == len(u) and (plan.kind == plan.kind[:1]).all()
+    pattern = plan.kind[0].tolist() if alike and len(u) else ()
     for kind in range(len(engine.kinds)):
+        if alike:
+            moves = [k for k, now in enumerate(pattern) if now == kind]
+            work += sum(engine.work(u, kind, plan.durations[:, k], plan.step[:, k] < NEVER) for k in moves)
+            continue
         at = np.nonzero(plan.kind == kind)
         # what an exact flow costs does not depend on the state, so any will do
         some = np.broadcast_to(u[:1], (at[0].size, *u.shape[1:]))
