@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from hycop.dictionary import Dictionary
-from hycop.errors import IncompatibleError
+from hycop.errors import IncompatibleError, SampleError
 from hycop.grid import Array, changed
 from hycop.kernels.convolution import convolves
 from hycop.kernels.programs import CONVOLUTION, END, Moves
 from hycop.kernels.spectral import evolve
 from hycop.primitive import Primitive, boundaries_of, is_reversible, transform_work, transforms_of
 from hycop.program import EMPTY, ProgramBatch
-from hycop.query import Setting
+from hycop.query import Query, Setting
 
 NEVER = np.iinfo(np.int64).max
 
@@ -163,6 +163,51 @@ class Engine:
             if mine.any():
                 total = np.where(mine, self.primitives[op].work(u, durations[:, op], self.setting), total)
         return total
+
+
+class Walk:
+    """A batch on its way step by step: each sample knows where its move began and for how long it has lasted."""
+
+    def __init__(self, programs: ProgramBatch, dictionary: Dictionary, query: Query, work: Array) -> None:
+        self.programs, self.work = programs, work
+        self.engine = Engine.of(programs, dictionary, query.setting)
+        self.u, self.start = query.u0.copy(), query.u0.copy()
+        self.kind = np.full(query.batch, EMPTY)
+        self.lasting = np.zeros((query.batch, len(programs.names)))
+        self.behind = np.zeros(query.batch, dtype=bool)
+
+    def states(self, wanted: frozenset[int]) -> Iterator[Array]:
+        """The states at the start and after each step; those that are not wanted may lag behind."""
+        yield self.u
+        for k in range(self.programs.ops.shape[1]):
+            self._step(k)
+            if k + 1 in wanted:
+                self._catch_up(np.flatnonzero(self.behind))
+            yield self.u
+
+    def _step(self, k: int) -> None:
+        rows = np.flatnonzero(self.programs.durations[:, k])
+        ops, durations = self.programs.ops[rows, k], self.programs.durations[rows, k]
+        kind = self.engine.kind_of[ops]
+        begin = rows[kind != self.kind[rows]]
+        self._catch_up(begin[self.behind[begin]])
+        self.start[begin], self.lasting[begin] = self.u[begin], 0.0
+        self.kind[rows], self.behind[rows] = kind, True
+        self.lasting[rows, ops] += durations
+        for op in np.unique(ops):
+            mine = rows[ops == op]
+            primitive, setting = self.engine.primitives[int(op)], self.engine.setting.take(mine)
+            self.work[mine, k] = primitive.work(self.start[mine], durations[ops == op], setting)
+
+    def _catch_up(self, samples: Array) -> None:
+        """Takes samples from the start of their move to where it has got."""
+        for kind in np.unique(self.kind[samples]):
+            rows = samples[self.kind[samples] == kind]
+            try:
+                self.u[rows] = self.engine.take(rows).advance(self.start[rows], int(kind), self.lasting[rows])
+            except SampleError as error:
+                raise error.at(int(rows[error.sample])) from None
+        self.behind[samples] = False
 
 
 def used_operators(programs: ProgramBatch, dictionary: Dictionary, setting: Setting) -> list[int]:

@@ -34,7 +34,7 @@ class IncompatibleError(HyCOPError, ValueError):
 
 
 class NonFiniteStateError(HyCOPError, ArithmeticError):
-    """A program left the finite numbers; says at which step, primitive and sample."""
+    """A state became NaN or infinite; says at which step, primitive and sample."""
 
 
 class SampleError(HyCOPError):
@@ -65,7 +65,7 @@ class InvalidSampleError(SampleError, InvalidInputError):
 
 
 class LostSampleError(SampleError, NonFiniteStateError):
-    """A sample whose state left the finite numbers."""
+    """A sample whose state became NaN or infinite."""
 
 
 class DatasetError(HyCOPError, OSError):

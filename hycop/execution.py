@@ -1,14 +1,15 @@
-"""How programs run: samples side by side, neighbours of one transform as one, nothing lost without a word."""
+"""How programs run: samples side by side, neighbours of one transform in one move, and no NaN without an error."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from hycop.dictionary import Dictionary
-from hycop.engine import NEVER, Engine, Plan, used_operators
+from hycop.engine import NEVER, Engine, Plan, Walk, used_operators
 from hycop.errors import InvalidInputError, LostSampleError, SampleError
 from hycop.grid import Array, prolong, restrict
 from hycop.kernels.distance import squared_distances
@@ -33,9 +34,15 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """Every state on the way: states[:, 0] = u0, states[:, k] after step k (carried on past a program's end)."""
+    """The states on the way: ``states[:, i]`` (batch, kept, channel, *grid) after step ``steps[i]`` of each program,
+    where step 0 is the start and a program that is over keeps its last state.
+
+    ``programs`` has the name and duration of every step; ``work`` (batch, step) is what each step would cost alone
+    (``run`` takes neighbours that share a transform through one transform pair, and so pays less).
+    """
 
     programs: ProgramBatch
+    steps: tuple[int, ...]
     states: Array
     work: Array
 
@@ -306,23 +313,49 @@ def distances(
     return squared_distances(done.states, truth).reshape(shape), done.work.reshape(shape)
 
 
-def trace(programs: ProgramBatch | Program, dictionary: Dictionary, query: Query) -> Trace:
-    """Runs the steps one by one as they stand, nothing merged, and keeps every state and the work of every step."""
+def trace(
+    programs: ProgramBatch | Program,
+    dictionary: Dictionary,
+    query: Query,
+    *,
+    refinement: int = 1,
+    steps: Sequence[int] | None = None,
+    fine: bool = False,
+    memory: int = MEMORY,
+) -> Trace:
+    """Runs what ``run`` runs, and keeps the states after all steps, or after those in ``steps`` (−1 is the last).
+
+    The last state is that of ``run`` to the bit: also where ``run`` merges neighbours into one move, because the state
+    after a step is the move up to there, from its start. With a ``refinement`` the initial state is reconstructed once,
+    every step runs on the fine grid, and the kept states are restricted to the query grid, or kept as they are if
+    ``fine``. ``memory`` caps what is worked on at a time, in bytes, beside the kept states. A state that becomes
+    NaN or infinite does not raise.
+    """
     programs = _checked(programs, dictionary, query)
-    engine = Engine.of(programs, dictionary, query.setting)
-    steps = programs.ops.shape[1]
-    states = np.empty((query.batch, steps + 1, *query.u0.shape[1:]), dtype=query.u0.dtype)
-    work = np.zeros((query.batch, steps))
-    states[:, 0] = query.u0
-    for k in range(steps):
-        states[:, k + 1] = states[:, k]
-        for op in np.unique(programs.ops[:, k]):
-            if op == EMPTY:
-                continue
-            samples = np.flatnonzero(programs.ops[:, k] == op)
-            local, before = engine.take(samples), states[samples, k]
-            durations = np.zeros((samples.size, len(programs.names)))
-            durations[:, op] = programs.durations[samples, k]
-            work[samples, k] = local.primitives[int(op)].work(before, durations[:, op], local.setting)
-            states[samples, k + 1] = local.advance(before, int(local.kind_of[op]), durations)
-    return Trace(programs, states, work)
+    kept = _checked_steps(steps, programs.ops.shape[1])
+    grid = query.grid.refined(refinement) if fine else query.grid
+    # as ``run``: a refined state is double, whatever the precision of the query, and restricted to that at the end
+    dtype = np.float64 if fine and refinement > 1 else query.u0.dtype
+    states = np.empty((query.batch, len(kept), query.u0.shape[1], *grid.shape), dtype=dtype)
+    work = np.zeros(programs.ops.shape)
+    part = max(1, int(memory // (2 * _COPIES * query.u0[:1].nbytes * refinement**query.grid.axes)))
+    for start in range(0, query.batch, part):
+        chosen = slice(start, start + part)
+        asked = query.take(chosen) if refinement == 1 else refined_query(query.take(chosen), refinement)
+        walk = Walk(programs.take(chosen), dictionary, asked, work[chosen])
+        try:
+            for step, u in enumerate(walk.states(frozenset(kept))):
+                for place in [place for place, wanted in enumerate(kept) if wanted == step]:
+                    states[chosen, place] = u if u.shape[2:] == grid.shape else restrict(u, grid.shape)
+        except SampleError as error:
+            raise error.at(start + error.sample) from None
+    return Trace(programs, kept, states, work)
+
+
+def _checked_steps(steps: Sequence[int] | None, longest: int) -> tuple[int, ...]:
+    if steps is None:
+        return tuple(range(longest + 1))
+    for step in steps:
+        if not -longest - 1 <= step <= longest:
+            raise InvalidInputError(f"steps: there is no step {step}; 0 is the start, {longest} or -1 the last")
+    return tuple(int(step) % (longest + 1) for step in steps)
