@@ -1,21 +1,20 @@
-"""Programs as moves: neighbouring steps that share a transform are one, and a batch of samples knows its rates."""
+"""Programs as moves: neighbouring steps that share a transform are one move, and each symbol is computed once."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from copy import copy
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from hycop.dictionary import Dictionary
-from hycop.errors import IncompatibleError
-from hycop.grid import Array
+from hycop.errors import IncompatibleError, SampleError
+from hycop.grid import Array, changed
 from hycop.kernels.convolution import convolves
 from hycop.kernels.programs import CONVOLUTION, END, Moves
 from hycop.kernels.spectral import evolve
-from hycop.primitive import Primitive, is_reversible, transform_work, transforms_of
+from hycop.primitive import Primitive, boundaries_of, is_reversible, transform_work, transforms_of
 from hycop.program import EMPTY, ProgramBatch
 from hycop.query import Query, Setting
 
@@ -35,7 +34,7 @@ class Plan(NamedTuple):
 
 
 class Engine:
-    """A dictionary tied to the setting of one batch, with the rates of its primitives at hand.
+    """A dictionary tied to the setting of one batch; every symbol is computed once, here.
 
     A kind of move is one operator, or all that share a transform: they commute, and one transform serves them all.
     """
@@ -44,62 +43,64 @@ class Engine:
         self.names = tuple(names)
         self.setting = setting
         self.primitives: dict[int, Primitive] = {op: dictionary[names[op]] for op in used}
-        symbols = {op: one.symbol(setting) for op, one in self.primitives.items() if hasattr(one, "symbol")}
+        self.symbols = {op: one.symbol(setting) for op, one in self.primitives.items() if hasattr(one, "symbol")}
         groups: dict[object, list[int]] = {}
         for op in used:
-            groups.setdefault(symbols[op].transforms if op in symbols else op, []).append(op)
+            groups.setdefault(self.symbols[op].transforms if op in self.symbols else op, []).append(op)
         self.kinds = tuple(tuple(ops) for ops in groups.values())
         self.kind_of = np.full(len(self.names) + 1, EMPTY)  # the last stands for EMPTY itself
-        self.symbols: dict[int, tuple[tuple[str, ...], tuple[Array, ...]]] = {}
         for kind, ops in enumerate(self.kinds):
             self.kind_of[list(ops)] = kind
-            if ops[0] in symbols:
-                rates = zip(*(symbols[op].rates for op in ops), strict=True)
-                self.symbols[kind] = symbols[ops[0]].transforms, tuple(np.stack(axis, axis=1) for axis in rates)
 
     @classmethod
     def of(cls, programs: ProgramBatch, dictionary: Dictionary, setting: Setting) -> Engine:
         return cls(programs.names, used_operators(programs, dictionary, setting), dictionary, setting)
 
     @cached_property
-    def rates(self) -> tuple[Array, ...]:
-        """Rates (batch, name, mode) of all operators along each axis, zero for those without a symbol."""
-        grid = self.setting.grid
-        out = tuple(np.zeros((grid.batch, len(self.names), n), dtype=np.complex128) for n in grid.shape)
-        for kind, (_, rates) in self.symbols.items():
-            for axis, rate in enumerate(rates):
-                out[axis][:, list(self.kinds[kind])] = rate
+    def stacked(self) -> dict[int, tuple[tuple[str, ...], tuple[Array, ...]]]:
+        """Of each kind with symbols: the transforms, and the rates (batch, operator of the kind, mode) of each axis."""
+        out = {}
+        for kind, ops in enumerate(self.kinds):
+            if ops[0] in self.symbols:
+                axes = zip(*(self.symbols[op].rates for op in ops), strict=True)
+                out[kind] = self.symbols[ops[0]].transforms, tuple(np.stack(rates, axis=1) for rates in axes)
         return out
 
-    @cached_property
-    def growth(self) -> Array:
-        """Rates of growth (name, batch), zero for the operators that do not grow."""
-        out = np.zeros((len(self.names), self.setting.batch))
-        for op, primitive in self.primitives.items():
-            if hasattr(primitive, "growth"):
-                out[op] = primitive.growth(self.setting)
-        return out
+    def fits_cache(self, shape: tuple[int, ...]) -> bool:
+        """Whether every step is a convolution or a growth in place, and a state (batch, channel, *grid) is small; the
+        result is the same to the bit as that of moves one by one."""
+        if not convolves(shape, transforms_of(self.setting.grid)):
+            return False
+        return all(
+            set(self.symbols[op].transforms) == {"fourier"} if op in self.symbols else hasattr(primitive, "growth")
+            for op, primitive in self.primitives.items()
+        )
 
     def in_cache(self, plan: Plan) -> Moves:
         """The programs ready to run from their first move to the last; only where ``fits_cache``."""
-        moves = [CONVOLUTION if kind in self.symbols else ops[0] for kind, ops in enumerate(self.kinds)]
-        return Moves(np.array([*moves, END])[plan.kind], plan.durations, self.growth, self.rates)
+        grid, names = self.setting.grid, len(self.names)
+        rates = tuple(np.zeros((grid.batch, names, n), dtype=np.complex128) for n in grid.shape)
+        growth = np.zeros((names, grid.batch))
+        for op, primitive in self.primitives.items():
+            if op in self.symbols:
+                for axis, rate in zip(rates, self.symbols[op].rates, strict=True):
+                    axis[:, op] = rate
+            elif hasattr(primitive, "growth"):
+                growth[op] = primitive.growth(self.setting)
+        moves = [CONVOLUTION if ops[0] in self.symbols else ops[0] for ops in self.kinds]
+        return Moves(np.array([*moves, END])[plan.kind], plan.durations, growth, rates)
 
     def of_setting(self, samples: Array | slice) -> Engine:
-        """For some of the samples (or all of them several times), without their rates."""
-        part = copy(self)
-        part.setting, part.symbols = self.setting.take(samples), {}
-        for name in ("rates", "growth"):  # those of the whole batch, if they were asked for
-            part.__dict__.pop(name, None)
-        return part
+        """For some of the samples (or all of them several times), without their rates: it knows the work of a move."""
+        return changed(self, setting=self.setting.take(samples), symbols={}, stacked={})
 
     def take(self, samples: Array | slice) -> Engine:
-        part = self.of_setting(samples)
-        part.symbols = {
+        """For some of the samples, to advance them."""
+        stacked = {
             kind: (transforms, tuple(rate[samples] for rate in rates))
-            for kind, (transforms, rates) in self.symbols.items()
+            for kind, (transforms, rates) in self.stacked.items()
         }
-        return part
+        return changed(self, setting=self.setting.take(samples), symbols={}, stacked=stacked)
 
     def plan(self, programs: ProgramBatch) -> Plan:
         """Drops steps of no duration, and gathers neighbours of one kind into moves."""
@@ -107,8 +108,27 @@ class Engine:
         kind = np.full((batch, steps), EMPTY)
         durations = np.zeros((batch, steps, len(self.names)))
         step = np.full(durations.shape, NEVER)
-        moves, last = np.zeros(batch, dtype=np.int64), np.full(batch, EMPTY)
-        for k in range(steps):
+        alike = (programs.ops == programs.ops[:1]).all() and programs.durations.all()
+        longest = (self._plan_alike if alike else self._plan_each)(programs, kind, durations, step)
+        return Plan(kind[:, :longest], durations[:, :longest], step[:, :longest])
+
+    def _plan_alike(self, programs: ProgramBatch, kind: Array, durations: Array, step: Array) -> int:
+        """Fills the plan of samples with one pattern and no idle step; the number of moves."""
+        move, last, kind_of, met = -1, EMPTY, self.kind_of.tolist(), set[tuple[int, int]]()
+        for k, op in enumerate(programs.ops[0].tolist() if len(programs) else ()):
+            if kind_of[op] != last:
+                move, last = move + 1, kind_of[op]
+                kind[:, move] = last
+            if (move, op) not in met:
+                met.add((move, op))
+                step[:, move, op] = k
+            durations[:, move, op] += programs.durations[:, k]
+        return move + 1
+
+    def _plan_each(self, programs: ProgramBatch, kind: Array, durations: Array, step: Array) -> int:
+        """Fills the plan of any programs; the moves of the longest."""
+        moves, last = np.zeros(len(programs), dtype=np.int64), np.full(len(programs), EMPTY)
+        for k in range(programs.ops.shape[1]):
             rows = np.flatnonzero(programs.durations[:, k])
             op = programs.ops[rows, k]
             now = self.kind_of[op]
@@ -118,14 +138,13 @@ class Engine:
             kind[rows, move] = now
             durations[rows, move, op] += programs.durations[rows, k]
             step[rows, move, op] = np.minimum(step[rows, move, op], k)
-        longest = int(moves.max(initial=0))
-        return Plan(kind[:, :longest], durations[:, :longest], step[:, :longest])
+        return int(moves.max(initial=0))
 
     def advance(self, u: Array, kind: int, durations: Array) -> Array:
         """One move of every sample; durations are (sample, name)."""
         ops = self.kinds[kind]
-        if kind in self.symbols:
-            return evolve(u, *self.symbols[kind], durations[:, list(ops)])
+        if kind in self.stacked:
+            return evolve(u, *self.stacked[kind], durations[:, list(ops)])
         out = self.primitives[ops[0]].flow(u, durations[:, ops[0]], self.setting)
         if np.shape(out) != u.shape:
             raise IncompatibleError(
@@ -136,43 +155,75 @@ class Engine:
     def work(self, u: Array, kind: int, durations: Array, used: Array) -> Array:
         """The work of the move: that of its only operator, or of one transform pair for several."""
         ops = self.kinds[kind]
-        alone = used.sum(axis=1) == 1
-        if len(ops) == 1 or not alone.any():
-            one = self.primitives[ops[0]]
-            return one.work(u, durations[:, ops[0]], self.setting) if len(ops) == 1 else transform_work(self.setting)
-        total = transform_work(self.setting)
-        for op in ops:
+        if len(ops) == 1:
+            return self.primitives[ops[0]].work(u, durations[:, ops[0]], self.setting)
+        alone, total = used.sum(axis=1) == 1, transform_work(self.setting)
+        for op in ops if alone.any() else ():
             mine = alone & used[:, op]
             if mine.any():
                 total = np.where(mine, self.primitives[op].work(u, durations[:, op], self.setting), total)
         return total
 
 
+class Walk:
+    """A batch on its way step by step: each sample knows where its move began and for how long it has lasted."""
+
+    def __init__(self, programs: ProgramBatch, dictionary: Dictionary, query: Query, work: Array) -> None:
+        self.programs, self.work = programs, work
+        self.engine = Engine.of(programs, dictionary, query.setting)
+        self.u, self.start = query.u0.copy(), query.u0.copy()
+        self.kind = np.full(query.batch, EMPTY)
+        self.lasting = np.zeros((query.batch, len(programs.names)))
+        self.behind = np.zeros(query.batch, dtype=bool)
+
+    def states(self, wanted: frozenset[int]) -> Iterator[Array]:
+        """The states at the start and after each step; those that are not wanted may lag behind."""
+        yield self.u
+        for k in range(self.programs.ops.shape[1]):
+            self._step(k)
+            if k + 1 in wanted:
+                self._catch_up(np.flatnonzero(self.behind))
+            yield self.u
+
+    def _step(self, k: int) -> None:
+        rows = np.flatnonzero(self.programs.durations[:, k])
+        ops, durations = self.programs.ops[rows, k], self.programs.durations[rows, k]
+        kind = self.engine.kind_of[ops]
+        begin = rows[kind != self.kind[rows]]
+        self._catch_up(begin[self.behind[begin]])
+        self.start[begin], self.lasting[begin] = self.u[begin], 0.0
+        self.kind[rows], self.behind[rows] = kind, True
+        self.lasting[rows, ops] += durations
+        for op in np.unique(ops):
+            mine = rows[ops == op]
+            primitive, setting = self.engine.primitives[int(op)], self.engine.setting.take(mine)
+            self.work[mine, k] = primitive.work(self.start[mine], durations[ops == op], setting)
+
+    def _catch_up(self, samples: Array) -> None:
+        """Takes samples from the start of their move to where it has got."""
+        for kind in np.unique(self.kind[samples]):
+            rows = samples[self.kind[samples] == kind]
+            try:
+                self.u[rows] = self.engine.take(rows).advance(self.start[rows], int(kind), self.lasting[rows])
+            except SampleError as error:
+                raise error.at(int(rows[error.sample])) from None
+        self.behind[samples] = False
+
+
 def used_operators(programs: ProgramBatch, dictionary: Dictionary, setting: Setting) -> list[int]:
     """The operators that occur, if their primitives can take these steps in this setting."""
-    used = [int(op) for op in np.unique(programs.ops) if op != EMPTY]
-    dictionary.check_boundaries(tuple(programs.names[op] for op in used), setting.grid)
+    used = [int(op) for op in np.flatnonzero(np.bincount(programs.ops.ravel() + 1)[1:])]  # EMPTY is −1
+    needed = set(setting.grid.boundary)
     for op in used:
-        backwards = (programs.ops == op) & (programs.durations < 0)
-        if backwards.any() and not is_reversible(dictionary[programs.names[op]]):
-            sample, step = np.argwhere(backwards)[0]
+        if not needed <= boundaries_of(dictionary[programs.names[op]]):
+            dictionary.check_boundaries((programs.names[op],), setting.grid)
+    backwards = programs.durations < 0
+    for op in used if backwards.any() else ():
+        wrong = (programs.ops == op) & backwards
+        if wrong.any() and not is_reversible(dictionary[programs.names[op]]):
+            sample, step = np.argwhere(wrong)[0]
             raise IncompatibleError(
                 f"step {step + 1} of sample {sample}: duration is {programs.durations[sample, step]:.4g}, "
                 f"but '{programs.names[op]}' cannot run backwards"
             )
     return used
-
-
-def fits_cache(programs: ProgramBatch, dictionary: Dictionary, query: Query) -> bool:
-    """Whether every step is a convolution or a growth in place, and the box small; the result is the same to the bit as
-    that of moves one by one."""
-    used = [dictionary[programs.names[op]] for op in np.unique(programs.ops) if op != EMPTY]
-    if not convolves(query.u0.shape, transforms_of(query.grid)):
-        return False
-    one = query.setting.take(slice(0, 1))
-    return all(
-        set(primitive.symbol(one).transforms) == {"fourier"}
-        if hasattr(primitive, "symbol")
-        else hasattr(primitive, "growth")
-        for primitive in used
-    )

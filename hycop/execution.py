@@ -1,14 +1,15 @@
-"""How programs run: samples side by side, neighbours of one transform as one, nothing lost without a word."""
+"""How programs run: samples side by side, neighbours of one transform in one move, and no NaN without an error."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from hycop.dictionary import Dictionary
-from hycop.engine import NEVER, Engine, Plan, fits_cache, used_operators
+from hycop.engine import NEVER, Engine, Plan, Walk, used_operators
 from hycop.errors import InvalidInputError, LostSampleError, SampleError
 from hycop.grid import Array, prolong, restrict
 from hycop.kernels.distance import squared_distances
@@ -18,8 +19,8 @@ from hycop.query import Query, Setting
 MEMORY = 512 * 2**20
 """Default cap in bytes on what ``run`` works on at a time; a larger batch is run in parts."""
 
-NO_TIME = 1e-9
-"""Of the query time, how long each primitive takes to be tried out."""
+PROBE_FRACTION = 1e-9
+"""Fraction of the query time for which ``probe`` runs each primitive."""
 
 _COPIES = 6  # states alive at once while a primitive works: input, output, modes, multipliers and temporaries
 
@@ -33,9 +34,15 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """Every state on the way: states[:, 0] = u0, states[:, k] after step k (carried on past a program's end)."""
+    """The states on the way: ``states[:, i]`` (batch, kept, channel, *grid) after step ``steps[i]`` of each program,
+    where step 0 is the start and a program that is over keeps its last state.
+
+    ``programs`` has the name and duration of every step; ``work`` (batch, step) is what each step would cost alone
+    (``run`` takes neighbours that share a transform through one transform pair, and so pays less).
+    """
 
     programs: ProgramBatch
+    steps: tuple[int, ...]
     states: Array
     work: Array
 
@@ -70,31 +77,43 @@ def _execute(
     programs: ProgramBatch, dictionary: Dictionary, query: Query, memory: int, metered: bool, strict: bool = True
 ) -> Outcome:
     """Program i answers query i mod batch."""
-    in_cache, members = fits_cache(programs, dictionary, query), max(1, len(programs) // max(1, query.batch))
-    if members > 1 and not in_cache:
-        query, members = query.take(np.tile(np.arange(query.batch), members)), 1
-    used = used_operators(programs, dictionary, query.setting)
-    states = np.empty((len(programs), *query.u0.shape[1:]), dtype=query.u0.dtype)
-    work = np.zeros(len(programs))
+    used, members = used_operators(programs, dictionary, query.setting), max(1, len(programs) // max(1, query.batch))
     # a symbol holds a complex rate per mode and axis, and its exponents and exponentials are as large
     per_sample = _COPIES * query.u0[:1].nbytes + 16 * sum(query.grid.shape) * (2 * len(used) + 3)
-    part = max(1, int(memory // per_sample)) if members == 1 else query.batch
+    part = max(1, int(memory // per_sample))
+    if members > 1 or part >= query.batch:
+        engine = Engine(programs.names, used, dictionary, query.setting)
+        if members == 1 or engine.fits_cache(query.u0.shape):
+            return _execute_part(engine, programs, dictionary, query, metered, strict)
+        tiled = query.take(np.tile(np.arange(query.batch), members))
+        try:
+            return _execute(programs, dictionary, tiled, memory, metered, strict)
+        except SampleError as error:
+            raise error.at(error.sample % query.batch) from None
+    states, work = np.empty_like(query.u0), np.zeros(query.batch)
     for start in range(0, query.batch, part):
         chosen = slice(start, start + part)
-        rows = chosen if members == 1 else slice(None)
-        engine = Engine(programs.names, used, dictionary, query.setting.take(chosen))
-        plan, cost = engine.plan(programs.take(rows)), work[rows] if metered else None
-        advance = _run_in_cache if in_cache else _run_moves
+        some, asked = programs.take(chosen), query.take(chosen)
+        engine = Engine(programs.names, used, dictionary, asked.setting)
         try:
-            u = advance(engine, plan, query.u0[chosen], cost)
+            states[chosen], work[chosen] = _execute_part(engine, some, dictionary, asked, metered, strict)
         except SampleError as error:
-            raise error.at((start + error.sample) % query.batch) from None
-        if strict and not _all_finite(u):
-            _raise_non_finite(programs, dictionary, query, start, u)
-        if part >= query.batch and u.dtype == query.u0.dtype and not np.may_share_memory(u, query.u0):
-            return Outcome(u, work)
-        states[rows] = u
+            raise error.at(start + error.sample) from None
     return Outcome(states, work)
+
+
+def _execute_part(
+    engine: Engine, programs: ProgramBatch, dictionary: Dictionary, query: Query, metered: bool, strict: bool
+) -> Outcome:
+    """All programs at once: from first move to last in cache where they fit, else move by move."""
+    plan, work = engine.plan(programs), np.zeros(len(programs))
+    advance = _run_in_cache if engine.fits_cache(query.u0.shape) else _run_moves
+    u = advance(engine, plan, query.u0, work if metered else None)
+    if strict and not _all_finite(u):
+        _raise_non_finite(programs, dictionary, query, u)
+    # a program without steps leaves the state of the query itself, which is not ours to give away
+    owned = u.dtype == query.u0.dtype and not np.may_share_memory(u, query.u0)
+    return Outcome(u if owned else u.astype(query.u0.dtype), work)
 
 
 def _run_in_cache(engine: Engine, plan: Plan, u: Array, work: Array | None) -> Array:
@@ -105,7 +124,13 @@ def _run_in_cache(engine: Engine, plan: Plan, u: Array, work: Array | None) -> A
 
 
 def _add_exact_work(engine: Engine, plan: Plan, u: Array, work: Array) -> None:
+    alike = len(plan.kind) == len(u) and (plan.kind == plan.kind[:1]).all()
+    pattern = plan.kind[0].tolist() if alike and len(u) else ()
     for kind in range(len(engine.kinds)):
+        if alike:
+            moves = [k for k, now in enumerate(pattern) if now == kind]
+            work += sum(engine.work(u, kind, plan.durations[:, k], plan.step[:, k] < NEVER) for k in moves)
+            continue
         at = np.nonzero(plan.kind == kind)
         # what an exact flow costs does not depend on the state, so any will do
         some = np.broadcast_to(u[:1], (at[0].size, *u.shape[1:]))
@@ -169,9 +194,9 @@ def _order(kind: Array) -> Array:
     return np.lexsort((np.where(early, -length, length), early))
 
 
-def _raise_non_finite(programs: ProgramBatch, dictionary: Dictionary, query: Query, start: int, u: Array) -> None:
-    """Finds the step at which the first lost sample left the finite numbers, by running it once more step by step."""
-    lost = start + int(np.flatnonzero(~np.isfinite(u.reshape(u.shape[0], -1)).all(axis=1))[0])
+def _raise_non_finite(programs: ProgramBatch, dictionary: Dictionary, query: Query, u: Array) -> None:
+    """Finds the step at which the first lost sample became NaN or infinite, by running it once more step by step."""
+    lost = int(np.flatnonzero(~np.isfinite(u.reshape(u.shape[0], -1)).all(axis=1))[0])
     one = np.array([lost])
     path = trace(programs.take(one), dictionary, query.take(one % query.batch))
     finite = np.isfinite(path.states[0].reshape(path.states.shape[1], -1)).all(axis=1)
@@ -180,12 +205,12 @@ def _raise_non_finite(programs: ProgramBatch, dictionary: Dictionary, query: Que
     step = int((programs.ops[lost, :slot] != EMPTY).sum())
     raise LostSampleError(
         lost % query.batch,
-        f": the state left the finite numbers at step {step} of {len(program)} ({program.steps[step - 1]})",
+        f": the state became NaN or infinite at step {step} of {len(program)} ({program.steps[step - 1]})",
     )
 
 
-LEAST = 0.1
-"""Of a cell's average, what its parts keep at least where they would not be positive."""
+LEAST_FRACTION = 0.1
+"""Positivity limiter: sub-cells keep at least this fraction of the cell average."""
 
 
 def _of_one_sign(fine: Array, u: Array, factor: int) -> Array:
@@ -201,7 +226,7 @@ def _of_one_sign(fine: Array, u: Array, factor: int) -> Array:
     if not wrong.any():
         return fine
     depth = np.where(wrong, average - lowest, 1.0)
-    pull = np.where(wrong, (1 - LEAST) * average / depth, 1.0).min(axis=1, keepdims=True)
+    pull = np.where(wrong, (1 - LEAST_FRACTION) * average / depth, 1.0).min(axis=1, keepdims=True)
     spread = (*u.shape[:2], *(part for n in u.shape[2:] for part in (n, 1)))
     mean, kept = u.reshape(spread), np.broadcast_to(pull, u.shape).reshape(spread)
     return np.where(kept < 1.0, mean + kept * (blocks - mean), blocks).reshape(fine.shape)
@@ -237,7 +262,7 @@ def probe(dictionary: Dictionary, query: Query, refinement: int = 1) -> None:
     """Takes every state through every primitive for next to no time, so that what cannot be answered is known before
     anything long begins."""
     ops = np.tile(np.arange(len(dictionary)), (query.batch, 1))
-    short = ProgramBatch(dictionary.names, ops, np.tile(NO_TIME * query.time[:, None], len(dictionary)))
+    short = ProgramBatch(dictionary.names, ops, np.tile(PROBE_FRACTION * query.time[:, None], len(dictionary)))
     measure(short, dictionary, query, refinement=refinement, strict=False)
 
 
@@ -253,7 +278,7 @@ def measure(
 ) -> Outcome:
     """As ``run``, together with the work of each program: 1 is one update of one channel in one cell.
 
-    Unless ``strict``, a sample that leaves the finite numbers does not raise: its state says so. A population has
+    Unless ``strict``, a sample whose state becomes NaN or infinite does not raise: its state shows it. A population has
     several ``members`` with programs for all queries: program i is for query i mod batch.
     """
     programs = _checked(programs, dictionary, query, members)
@@ -277,32 +302,59 @@ def distances(
     """Of a population's states the squared distances Σ (u − truth)² over channels and cells, and the work, (members,
     batch) each: where whole programs run in cache, no state ever leaves it."""
     shape = (members, query.batch)
-    if refinement == 1 and fits_cache(programs, dictionary, query):
+    if refinement == 1:
         engine = Engine.of(_checked(programs, dictionary, query, members), dictionary, query.setting)
-        plan, work = engine.plan(programs), np.zeros(len(programs))
-        _add_exact_work(engine, plan, query.u0, work)
-        return engine.in_cache(plan).squared_distances(query.u0, truth).reshape(shape), work.reshape(shape)
+        if engine.fits_cache(query.u0.shape):
+            plan, work = engine.plan(programs), np.zeros(len(programs))
+            _add_exact_work(engine, plan, query.u0, work)
+            return engine.in_cache(plan).squared_distances(query.u0, truth).reshape(shape), work.reshape(shape)
     done = measure(programs, dictionary, query, refinement=refinement, strict=False, members=members)
     return squared_distances(done.states, truth).reshape(shape), done.work.reshape(shape)
 
 
-def trace(programs: ProgramBatch | Program, dictionary: Dictionary, query: Query) -> Trace:
-    """Runs the steps one by one as they stand, nothing merged, and keeps every state and the work of every step."""
+def trace(
+    programs: ProgramBatch | Program,
+    dictionary: Dictionary,
+    query: Query,
+    *,
+    refinement: int = 1,
+    steps: Sequence[int] | None = None,
+    fine: bool = False,
+    memory: int = MEMORY,
+) -> Trace:
+    """Runs what ``run`` runs, and keeps the states after all steps, or after those in ``steps`` (−1 is the last).
+
+    The last state is that of ``run`` to the bit: also where ``run`` merges neighbours into one move, because the state
+    after a step is the move up to there, from its start. With a ``refinement`` the initial state is reconstructed once,
+    every step runs on the fine grid, and the kept states are restricted to the query grid, or kept as they are if
+    ``fine``. ``memory`` caps what is worked on at a time, in bytes, beside the kept states. A state that becomes
+    NaN or infinite does not raise.
+    """
     programs = _checked(programs, dictionary, query)
-    engine = Engine.of(programs, dictionary, query.setting)
-    steps = programs.ops.shape[1]
-    states = np.empty((query.batch, steps + 1, *query.u0.shape[1:]), dtype=query.u0.dtype)
-    work = np.zeros((query.batch, steps))
-    states[:, 0] = query.u0
-    for k in range(steps):
-        states[:, k + 1] = states[:, k]
-        for op in np.unique(programs.ops[:, k]):
-            if op == EMPTY:
-                continue
-            samples = np.flatnonzero(programs.ops[:, k] == op)
-            local, before = engine.take(samples), states[samples, k]
-            durations = np.zeros((samples.size, len(programs.names)))
-            durations[:, op] = programs.durations[samples, k]
-            work[samples, k] = local.primitives[int(op)].work(before, durations[:, op], local.setting)
-            states[samples, k + 1] = local.advance(before, int(local.kind_of[op]), durations)
-    return Trace(programs, states, work)
+    kept = _checked_steps(steps, programs.ops.shape[1])
+    grid = query.grid.refined(refinement) if fine else query.grid
+    # as ``run``: a refined state is double, whatever the precision of the query, and restricted to that at the end
+    dtype = np.float64 if fine and refinement > 1 else query.u0.dtype
+    states = np.empty((query.batch, len(kept), query.u0.shape[1], *grid.shape), dtype=dtype)
+    work = np.zeros(programs.ops.shape)
+    part = max(1, int(memory // (2 * _COPIES * query.u0[:1].nbytes * refinement**query.grid.axes)))
+    for start in range(0, query.batch, part):
+        chosen = slice(start, start + part)
+        asked = query.take(chosen) if refinement == 1 else refined_query(query.take(chosen), refinement)
+        walk = Walk(programs.take(chosen), dictionary, asked, work[chosen])
+        try:
+            for step, u in enumerate(walk.states(frozenset(kept))):
+                for place in [place for place, wanted in enumerate(kept) if wanted == step]:
+                    states[chosen, place] = u if u.shape[2:] == grid.shape else restrict(u, grid.shape)
+        except SampleError as error:
+            raise error.at(start + error.sample) from None
+    return Trace(programs, kept, states, work)
+
+
+def _checked_steps(steps: Sequence[int] | None, longest: int) -> tuple[int, ...]:
+    if steps is None:
+        return tuple(range(longest + 1))
+    for step in steps:
+        if not -longest - 1 <= step <= longest:
+            raise InvalidInputError(f"steps: there is no step {step}; 0 is the start, {longest} or -1 the last")
+    return tuple(int(step) % (longest + 1) for step in steps)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass
 from math import prod
 from operator import index
@@ -44,9 +43,8 @@ def checked_shape(shape: Sequence[int]) -> tuple[int, ...]:
 
 def changed(checked: T, **fields: object) -> T:
     """A copy with other fields, which are parts of what has passed every check and so are not checked again."""
-    out = copy(checked)
-    for name, value in fields.items():
-        object.__setattr__(out, name, value)
+    out = object.__new__(type(checked))
+    out.__dict__.update(checked.__dict__, **fields)  # a tenth of the time of copy.copy and setattr
     return out
 
 

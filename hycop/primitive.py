@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import inf, log2
 from numbers import Real
 from typing import Protocol, runtime_checkable
@@ -150,16 +151,20 @@ def transforms_of(grid: Grid) -> tuple[str, ...]:
 
 
 def mode_numbers(grid: Grid, axis: int) -> Array:
-    """Mode numbers j along an axis, 0, 1, …, −1 for Fourier and 0, 1, … for cosines."""
-    n = grid.shape[axis]
-    if transforms_of(grid)[axis] == "fourier":
-        return np.fft.fftfreq(n, 1.0 / n)
-    return np.arange(n, dtype=np.float64)
+    """Mode numbers j along an axis, 0, 1, …, −1 for Fourier and 0, 1, … for cosines; not to be written to."""
+    return _mode_numbers(grid.shape[axis], grid.boundary[axis] == "periodic")
+
+
+@lru_cache(maxsize=64)
+def _mode_numbers(n: int, periodic: bool) -> Array:
+    numbers = np.fft.fftfreq(n, 1.0 / n) if periodic else np.arange(n, dtype=np.float64)
+    numbers.setflags(write=False)
+    return numbers
 
 
 def wavenumbers(grid: Grid, axis: int) -> Array:
     """Wavenumbers k (batch, modes) along an axis: 2πj/L for Fourier modes, πj/L for cosines."""
-    turn = 2.0 * np.pi if transforms_of(grid)[axis] == "fourier" else np.pi
+    turn = 2.0 * np.pi if grid.boundary[axis] == "periodic" else np.pi
     return turn * mode_numbers(grid, axis)[None, :] / grid.lengths[:, axis : axis + 1]
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hycop.errors import InvalidInputError, UnknownNameError
-from hycop.grid import Array
+from hycop.grid import Array, changed
 
 EMPTY = -1
 """Operator of a slot that holds no step, in programs shorter than the longest of their batch."""
@@ -147,7 +147,7 @@ class ProgramBatch:
         return (self[sample] for sample in range(len(self)))
 
     def take(self, samples: Array | slice) -> ProgramBatch:
-        return ProgramBatch(self.names, self.ops[samples], self.durations[samples])
+        return changed(self, ops=self.ops[samples], durations=self.durations[samples])
 
     def with_substeps(self, substeps: int) -> ProgramBatch:
         """program^m: each step m times as often and 1/m as long."""

@@ -12,10 +12,10 @@ from hycop.dictionary import Dictionary
 from hycop.equation import Equation
 from hycop.errors import InvalidInputError, UnknownNameError
 from hycop.grid import Array, Grid
-from hycop.primitive import bears_vacuum, boundaries_of
+from hycop.primitive import bears_vacuum, boundaries_of, checked_boundaries
 from hycop.problems.draw import Draw, Intervals
 from hycop.query import Channel, Query, Setting
-from hycop.references import Reference, error_estimate
+from hycop.references import Reference, Subflows, error_estimate
 from hycop.version import __version__
 
 InitialCondition = Callable[[Draw, Setting], Array]
@@ -161,13 +161,26 @@ class Problem:
         return self.splits[name]
 
     def subflow(self, processes: Sequence[str] | frozenset[str]) -> Reference:
-        """A trusted solution of a part of the equation on the periodic box, usable as a primitive."""
-        wanted = frozenset(processes)
-        for process in wanted - set(self.processes):
-            raise UnknownNameError("process", process, self.processes, f"(of problem {self.name})")
-        if not wanted:
+        """The solver of the truth for some processes on the problem's own box; all of them give the truth itself."""
+        if not processes:
             raise InvalidInputError("subflow needs at least one process")
-        return self.reference(wanted, self.boundary, self.shape)
+        return self._trusted(frozenset(processes), self.boundary, self.shape)
+
+    def subflows(self, grid: Grid, like: Dictionary | None = None) -> Subflows:
+        """Trusted solvers for the boundaries and cells of a query's grid: one for each process, or for each primitive
+        of the dictionary ``like``, under its name and for all processes that it advances."""
+        parts = {name: frozenset({name}) for name in self.processes}
+        if like is not None:
+            parts = {name: primitive.advances for name, primitive in like.items()}
+        found = {name: self._trusted(processes, grid.boundary, grid.shape) for name, processes in parts.items()}
+        for name, reference in found.items():
+            checked_boundaries(f"trusted {name}", reference, grid)
+        return Subflows(found)
+
+    def _trusted(self, processes: frozenset[str], boundary: tuple[str, ...], shape: tuple[int, ...]) -> Reference:
+        for process in sorted(processes - set(self.processes)):
+            raise UnknownNameError("process", process, self.processes, f"(of problem {self.name})")
+        return self.reference(processes, boundary, shape)
 
     def grid(
         self, shape: Sequence[int] | None = None, boundary: str | Sequence[str] | None = None, batch: int = 1

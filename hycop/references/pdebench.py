@@ -41,6 +41,10 @@ class PDEBenchReference(GasReference):
     def order(self) -> float:
         return 1.0
 
+    @property
+    def distrust(self) -> str:
+        return "the truth of PDEBench is itself a splitting, of first order in its own step"
+
     def finer(self) -> PDEBenchReference:
         return replace(self, refinement=2 * self.refinement)
 

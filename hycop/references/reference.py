@@ -6,15 +6,15 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from math import prod
 from typing import ClassVar, Protocol
 
 import numpy as np
 
-from hycop.errors import InvalidInputError, NonFiniteStateError, UnknownNameError
+from hycop.errors import InvalidInputError, LostSampleError, UnknownNameError
 from hycop.grid import Array, Grid, restrict
-from hycop.primitive import Primitive
+from hycop.primitive import Primitive, checked_duration
 from hycop.query import Setting, checked_state
 
 CHUNK_VALUES = 2**21
@@ -47,8 +47,17 @@ class Reference(Primitive, Protocol):
     @property
     def reversible(self) -> bool: ...
 
+    @property
+    def distrust(self) -> str:
+        """Why its solution of a part of the equation is no better than that of a primitive; empty if it is."""
+        ...
+
     def finer(self) -> Reference:
         """The same solver with twice the cells along each axis and half the time step."""
+        ...
+
+    def on_fine_grid(self) -> Primitive:
+        """The solver as a primitive on a grid that is fine already."""
         ...
 
     def initial_state(self, initial: InitialCondition, setting: Setting) -> Array:
@@ -94,6 +103,27 @@ class RefinedReference(ABC):
         """The name and the settings of the solver, the same in every run of Python (sets have no order)."""
         shown = [f"{item.name}={getattr(self, item.name)}" for item in fields(self) if item.repr][1:]
         return f"{type(self).__name__}({', '.join(['+'.join(sorted(self.processes)), *shown])})"
+
+    @property
+    def distrust(self) -> str:
+        return ""
+
+    def on_fine_grid(self) -> FineFlow:
+        return FineFlow(replace(self, refinement=1))
+
+    @abstractmethod
+    def finer(self) -> RefinedReference: ...
+
+    @property
+    @abstractmethod
+    def order(self) -> float: ...
+
+    @property
+    @abstractmethod
+    def boundaries(self) -> frozenset[str]: ...
+
+    @abstractmethod
+    def work(self, u: Array, duration: Array, setting: Setting) -> Array: ...
 
     @abstractmethod
     def checked_setting(self, setting: Setting) -> Setting:
@@ -184,6 +214,49 @@ class RefinedReference(ABC):
         return out
 
 
+@dataclass(frozen=True)
+class FineFlow:
+    """A reference as a primitive on a grid that is fine already: averages over its cells to averages.
+
+    With P from averages to the solver's fine state, A back and Φ the solver, u ↦ u + A (Φ(P u) − P u). Where A inverts
+    P this is A Φ(P u): where the fine state is averages, or points of trigonometric polynomials. The point values of
+    shallow water are P = 1 − δ²/24, whose inverse is A = 1 + δ²/24 up to δ⁴/576: A Φ P would lose that at every step,
+    this form loses it of the change since the start alone, however many the steps. Totals are kept as by the solver.
+    """
+
+    solver: RefinedReference
+
+    def __post_init__(self) -> None:
+        if self.solver.refinement != 1:
+            raise InvalidInputError(f"a fine flow needs a reference of refinement 1, not {self.solver.refinement}")
+
+    @property
+    def advances(self) -> frozenset[str]:
+        return self.solver.advances
+
+    @property
+    def order(self) -> float:
+        return self.solver.order
+
+    @property
+    def conserves(self) -> frozenset[str]:
+        return self.solver.conserves
+
+    @property
+    def boundaries(self) -> frozenset[str]:
+        return self.solver.boundaries
+
+    def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
+        state, span = checked_state(u, setting, "u"), checked_duration(duration, setting)
+        before = self.solver.fine_state(state, setting)
+        after = self.solver.solve(before, setting, span[:, None])
+        later = state + self.solver.fine_averages(after - before[:, None], setting)[:, 0]
+        return np.where(samplewise(span == 0, state), state, later).astype(state.dtype, copy=False)
+
+    def work(self, u: Array, duration: Array, setting: Setting) -> Array:
+        return self.solver.work(u, duration, setting)
+
+
 def error_estimate(reference: Reference, initial: InitialCondition, setting: Setting, times: Array) -> float:
     """Mean relative L2 change of the coarse cell averages when the grid and the time step are halved.
 
@@ -226,11 +299,11 @@ def checked_times(times: object, setting: Setting) -> Array:
 
 
 def checked_finite(states: Array) -> Array:
-    """The states, unless one of them left the finite numbers."""
+    """The states, unless one of them became NaN or infinite."""
     finite = np.isfinite(states.reshape(states.shape[0], -1)).all(axis=1)
     if not finite.all():
         sample = int(np.flatnonzero(~finite)[0])
-        raise NonFiniteStateError(f"reference: the solution of sample {sample} blows up before the time asked for")
+        raise LostSampleError(sample, ": the reference solution became NaN or infinite before the time asked for")
     return states
 
 

@@ -81,7 +81,9 @@ class ShallowWaterReference(RefinedReference):
         signs = setting.wall_signs()
         fine = prolong(averages.astype(np.float64, copy=False), setting.grid.boundary, self.refinement, signs)
         fine[:, 0] = _wet(fine[:, 0], averages[:, 0], self.refinement)
-        return _corrected(fine, setting, -1.0)
+        points = _corrected(fine, setting, -1.0)
+        # at a jump to a depth 25 times smaller the correction would leave none
+        return np.where(points[:, :1] < SHALLOWEST * fine[:, :1], fine, points)
 
     def fine_averages(self, solution: Array, setting_fine: Setting) -> Array:
         return _corrected(solution, setting_fine, 1.0)
