@@ -135,8 +135,8 @@ class Equation:
             self.coefficients[name].check(name, values)
 
     def check_states(self, states: Array, setting: Setting, frame: int, vacuum: bool = False) -> None:
-        """Refuses states (batch, channel, *grid) with a depth, density or pressure that must be ``positive`` and is not.
-        Where a primitive bears a ``vacuum``, zero is allowed, but nothing cannot move."""
+        """Refuses states (batch, channel, *grid) with a depth, density or pressure that must be ``positive`` and is
+        not. Where a primitive bears a ``vacuum``, zero is allowed, but nothing cannot move."""
         momenta = [position for position, channel in enumerate(setting.channels) if channel.normal is not None]
         for position, channel in enumerate(setting.channels):
             if channel.name not in self.positive:

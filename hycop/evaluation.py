@@ -18,7 +18,7 @@ from hycop.grid import Array
 from hycop.metrics import metric, rel_l2
 from hycop.program import Program, ProgramBatch
 from hycop.query import Query, Setting
-from hycop.splitting import splitting
+from hycop.schemes import splitting
 
 LIMIT = "limit"
 LIMIT_SCHEME = "SABA4"
@@ -162,7 +162,7 @@ def limit(
     scheme = splitting(LIMIT_SCHEME).within(cover)
 
     def states_of(copies: int) -> Array:
-        programs = scheme.times(copies).programs(query, dictionary)
+        programs = scheme.with_substeps(copies).programs(query, dictionary)
         return measure(programs, dictionary, query, refinement=refinement, strict=False).states
 
     copies, change, tolerance = 4, np.inf, 1e-7

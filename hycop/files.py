@@ -230,47 +230,6 @@ def flush(path: str | os.PathLike[str]) -> None:
         os.close(descriptor)
 
 
-MOST_TEXT = 2**24
-"""Bytes of a text file that is read whole."""
-
-
-def read_text(path: Path, most: int = MOST_TEXT) -> str:
-    """The text of a regular file of at most ``most`` bytes; pipes, devices and endless files are refused."""
-    try:
-        if not path.is_file():
-            raise InvalidInputError(f"{path}: {'is not a regular file' if path.exists() else 'no such file'}")
-        with path.open("rb") as file:
-            content = file.read(most + 1)
-        if len(content) > most:
-            raise InvalidInputError(f"{path}: larger than {most} bytes; give a smaller file")
-        return content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise InvalidInputError(f"{path}: not UTF-8 text ({error.reason}); save it as UTF-8") from None
-    except OSError as error:
-        raise InvalidInputError(f"{path}: cannot be read ({error.strerror})") from None
-
-
-def checked_report(path: str | os.PathLike[str], overwrite: bool = False) -> Path:
-    """The path, if a report may be written there: a new file, or one that holds an earlier report."""
-    path = checked_output(path)
-    if path.exists() and not overwrite and not _is_report(path):
-        raise OutputError(f"{path}: exists and is no report of hycop; choose another name, or give --overwrite")
-    return path
-
-
-def _is_report(path: Path) -> bool:
-    try:
-        content = json.loads(read_text(path, 2**30))
-        return str(content["meta"]["command"]).startswith("hycop")
-    except (InvalidInputError, ValueError, RecursionError, KeyError, TypeError):
-        return False
-
-
-def write_report(path: str | os.PathLike[str], content: object, overwrite: bool = False) -> None:
-    """Writes JSON where ``checked_report`` allows it."""
-    write_json(checked_report(path, overwrite), content)
-
-
 def remove_leftovers(path: str | os.PathLike[str]) -> None:
     """Removes the temporary neighbours of ``path`` that killed processes left; nobody may be writing it."""
     path = Path(path)

@@ -41,7 +41,7 @@ class Box:
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """How a model came about: settings, seed and data of its training, its metrics there, and what was swapped since."""
+    """How a model came about: settings, seed, data and metrics of its training, and what was swapped since."""
 
     config: TrainingConfig
     seed: int

@@ -236,5 +236,8 @@ def portfolio(
     outers = [None, *(group[0] for group in others)] if others else [None]
     schemes = [scheme for scheme in SCHEMES.values() if reversible or not scheme.backwards]
     return tuple(
-        replace(scheme.with_substeps(count), outer=outer) for outer in outers for scheme in schemes for count in substeps
+        replace(scheme.with_substeps(count), outer=outer)
+        for outer in outers
+        for scheme in schemes
+        for count in substeps
     )

@@ -1,4 +1,4 @@
-"""What training has seen: ranges of features and coefficients, longest times, boundary. It alone says what is outside."""
+"""What training has seen: ranges of features and coefficients, longest times, boundary; so, what is outside."""
 
 from __future__ import annotations
 

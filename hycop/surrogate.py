@@ -27,7 +27,7 @@ from hycop.progress import training_bar
 from hycop.query import Query, Setting
 from hycop.scope import Scope
 from hycop.storage import load_model, save_model
-from hycop.training import Report, Start, Task, TrainingConfig, configured, train
+from hycop.training import Progress, Report, Start, Task, TrainingConfig, configured, train
 from hycop.training.checkpoint import claimed
 from hycop.training.front import work_levels
 from hycop.training.source import Source, keep
@@ -53,15 +53,7 @@ class HyCOP:
     """
 
     def __init__(self, dictionary: Dictionary, equation: Equation | None = None) -> None:
-        if isinstance(dictionary, Problem):
-            raise InvalidInputError(f"HyCOP composes a dictionary: give hycop.problem('{dictionary.name}').dictionary")
-        if not isinstance(dictionary, Dictionary):
-            raise InvalidInputError(
-                f"HyCOP composes a Dictionary, not a {type(dictionary).__name__}: give hycop.Dictionary({{name: "
-                "primitive}) or the dictionary of a problem"
-            )
-        if not isinstance(equation, Equation | None):
-            raise InvalidInputError(f"equation is a {type(equation).__name__}: give a hycop.Equation, or nothing")
+        _check_parts(dictionary, equation)
         self.dictionary = dictionary
         self.equation = equation
         self._model: Model | None = None
@@ -157,10 +149,7 @@ class HyCOP:
                 f"u0 has shape {u0.shape}: (batch, channel, *grid) with {box.axes} grid axes and at least one state is "
                 "needed"
             )
-        if not isinstance(params, Mapping):
-            names = ", ".join(f"'{name}': …" for name in model.equation.coefficients)
-            raise InvalidInputError(f"params is a {type(params).__name__}: give them by name, {{{names}}}")
-        model.equation.check_names(params, complete=False)
+        _check_params(params, model.equation)
         grid = Grid(
             u0.shape[2:],
             _checked_lengths(box.lengths if lengths is None else lengths, u0.shape[0], box.axes),
@@ -315,10 +304,29 @@ class _Run:
         )
 
 
+def _check_parts(dictionary: object, equation: object) -> None:
+    if isinstance(dictionary, Problem):
+        raise InvalidInputError(f"HyCOP composes a dictionary: give hycop.problem('{dictionary.name}').dictionary")
+    if not isinstance(dictionary, Dictionary):
+        raise InvalidInputError(
+            f"HyCOP composes a Dictionary, not a {type(dictionary).__name__}: give hycop.Dictionary({{name: "
+            "primitive}) or the dictionary of a problem"
+        )
+    if not isinstance(equation, Equation | None):
+        raise InvalidInputError(f"equation is a {type(equation).__name__}: give a hycop.Equation, or nothing")
+
+
+def _check_params(params: object, equation: Equation) -> None:
+    if not isinstance(params, Mapping):
+        names = ", ".join(f"'{name}': …" for name in equation.coefficients)
+        raise InvalidInputError(f"params is a {type(params).__name__}: give them by name, {{{names}}}")
+    equation.check_names(params, complete=False)
+
+
 def _both(show: Report, listener: Report) -> Report:
-    def report(entry: object) -> None:
-        show(entry)  # type: ignore[arg-type]
-        listener(entry)  # type: ignore[arg-type]
+    def report(entry: Progress) -> None:
+        show(entry)
+        listener(entry)
 
     return report
 
@@ -338,8 +346,8 @@ def _checked_lengths(lengths: object, batch: int, axes: int) -> Array:
         return np.broadcast_to(np.asarray(lengths, dtype=np.float64), (batch, axes))
     except (TypeError, ValueError):
         raise InvalidInputError(
-            f"lengths is {lengths!r}: a length for each of {axes} axes, or a row of them for each of {batch} states, is "
-            "needed"
+            f"lengths is {lengths!r}: a length for each of {axes} axes is needed, or a row of them for each of "
+            f"{batch} states"
         ) from None
 
 
@@ -351,7 +359,10 @@ def _summary(model: Model) -> str:
     lines = [
         ("equation", f"{equation.name}: {equation.formula or ', '.join(equation.processes)}"),
         ("box", f"{' x '.join(f'{length:g}' for length in model.box.lengths)}, {', '.join(model.box.boundary)}"),
-        *(("dictionary" if not index else "", f"{name}: {primitive!r}") for index, (name, primitive) in enumerate(model.dictionary.items())),
+        *(
+            ("dictionary" if not index else "", f"{name}: {primitive!r}")
+            for index, (name, primitive) in enumerate(model.dictionary.items())
+        ),
         ("policy", f"{model.theta.size} parameters; it sees {', '.join(view.features.names) or 'nothing'}"),
         *([] if typical is None else [("program", f"{typical}   (typical query, durations as shares of T)")]),
         *(("gate" if not index else "", line) for index, line in enumerate(model.gate.explained())),

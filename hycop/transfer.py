@@ -190,9 +190,7 @@ def _standing_in(name: str, other: str, old: Primitive, offered: Mapping[str, Di
     return have[other]
 
 
-def _able(
-    dictionary: Dictionary, name: str, offered: Mapping[str, Dictionary], grid: Grid, auto: bool
-) -> Primitive:
+def _able(dictionary: Dictionary, name: str, offered: Mapping[str, Dictionary], grid: Grid, auto: bool) -> Primitive:
     """The primitive of highest order that could stand in for one and knows the boundaries; with ``auto``, else those
     that could are named."""
     able = {

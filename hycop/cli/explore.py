@@ -40,7 +40,9 @@ def problems(
     if name is None:
         grid = RichTable("problem", "equation", "grid", "dictionaries")
         for entry in chosen:
-            grid.add_row(entry.name, entry.equation.formula, "x".join(map(str, entry.shape)), ", ".join(entry.dictionaries))
+            grid.add_row(
+                entry.name, entry.equation.formula, "x".join(map(str, entry.shape)), ", ".join(entry.dictionaries)
+            )
         show(grid)
     else:
         _describe(chosen[0])

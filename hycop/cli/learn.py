@@ -145,7 +145,8 @@ def _checked_data(path: Path, reading: Reading, chosen: Problem, parts: Dictiona
 
 def _show_settings() -> None:
     for setting in settings_table():
-        say(f"{setting.name:20} {setting.default:14} {setting.meaning}{f' ({setting.bounds})' if setting.bounds else ''}")
+        bounds = f" ({setting.bounds})" if setting.bounds else ""
+        say(f"{setting.name:20} {setting.default:14} {setting.meaning}{bounds}")
 
 
 def _listener(target: str) -> Report:
@@ -200,7 +201,9 @@ def _write_front(models: Sequence[HyCOP], folder: Path, json_file: Path | None) 
             Point("best classical at equal work", gate.classical_work, gate.classical_error),
         ]
     with replacing(folder / "front.png") as temporary:
-        error_figure(points, None, f"{models[0].model.equation.name}: error on held-out queries").savefig(temporary, dpi=120)
+        error_figure(points, None, f"{models[0].model.equation.name}: error on held-out queries").savefig(
+            temporary, dpi=120
+        )
     tell(f"wrote {folder / 'front.png'}")
     report_json(folder / "front.json", {"front": entries})
     report_json(json_file, {"front": entries})

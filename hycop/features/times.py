@@ -62,6 +62,8 @@ def dimensionless_times(seen: Observed) -> Array:
     equation, lengths, axes = seen.equation, seen.grid.lengths, seen.grid.axes
     if equation is None:
         raise InvalidInputError("dimensionless times need the equation of the query")
+    if equation.guessed:  # an old model folder does not name all coefficients, but the query does
+        equation = guessed_equation(equation.name, equation.processes, seen.query)
     speeds, spreads = np.zeros((seen.batch, axes)), np.zeros((seen.batch, axes))
     foldings = np.full(seen.batch, float(equation.unit_rate))
     for name, coefficient in equation.coefficients.items():
@@ -96,8 +98,8 @@ def guessed_equation(name: str, processes: tuple[str, ...], query: Query) -> Equ
 def guessed_from_names(
     name: str, processes: tuple[str, ...], channels: tuple[Channel, ...], names: Collection[str], axes: int
 ) -> Equation:
-    """An equation from the names that the field gives its coefficients: velocities c, diffusivities D, ν, η, growth rate
-    r; shallow water h, hu, hv with g; a gas with γ. Coefficients of other names have no time scale."""
+    """An equation from the names that the field gives its coefficients: velocities c, diffusivities D, ν, η, growth
+    rate r; shallow water h, hu, hv with g; a gas with γ. Coefficients of other names have no time scale."""
     known: dict[str, Coefficient] = {"r": Coefficient("rate")}
     for axis, letter in enumerate(AXES[:axes]):
         known |= {"c" + letter: Coefficient("velocity", axis), "D" + letter: Coefficient("diffusivity", axis)}

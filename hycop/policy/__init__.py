@@ -56,8 +56,8 @@ class Policy(Protocol):
         ...
 
     def adding(self, theta: Array, name: str, allotment: Allotment) -> tuple[Policy, Array]:
-        """The policy for a dictionary with one more primitive, whose ``allotment`` is given, and its theta: all that was
-        learned stays, and the new primitive starts as a classical scheme would use it."""
+        """The policy for a dictionary with one more primitive, whose ``allotment`` is given, and its theta: all
+        that was learned stays, and the new primitive starts as a classical scheme would use it."""
         ...
 
     def without(self, theta: Array, name: str, allotment: Allotment | None = None) -> tuple[Policy, Array]:

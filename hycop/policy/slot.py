@@ -222,7 +222,7 @@ def _around(pattern: Pattern, op: int) -> Pattern:
 
 
 def _in_place(pattern: Pattern, op: int, allotment: Allotment) -> Pattern:
-    """The pattern with a new primitive in place of those that it can stand for: at the steps of the one that has most."""
+    """The pattern with a new primitive in place of those that it stands for, at the steps of the one that has most."""
     used = set(pattern.ops)
     covers = [cover for cover in allotment.covers if op in cover and set(cover) - {op} <= used]
     if not covers:
@@ -241,7 +241,9 @@ def _in_place(pattern: Pattern, op: int, allotment: Allotment) -> Pattern:
 def _left(pattern: Pattern, gone: int, place: Sequence[int]) -> Pattern | None:
     """The pattern without one primitive, its indices moved to their new place; None if nothing is left."""
     steps = [
-        (place[op], share) for op, share in zip(pattern.ops, pattern.shares, strict=True) if op != gone and place[op] >= 0
+        (place[op], share)
+        for op, share in zip(pattern.ops, pattern.shares, strict=True)
+        if op != gone and place[op] >= 0
     ]
     return _merged(steps, pattern.origin) if steps else None
 

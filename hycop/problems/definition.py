@@ -23,8 +23,8 @@ InitialCondition = Callable[[Draw, Setting], Array]
 grid, whichever that is."""
 
 ReportedVariables = Callable[[Array, Setting], tuple[Array, Setting]]
-"""(states, setting) → the same in the variables in which errors are reported, such as velocity and pressure for momentum
-and energy."""
+"""(states, setting) → the same in the variables in which errors are reported, such as velocity and pressure for
+momentum and energy."""
 
 Progress = Callable[[int], None]
 """Told how many more samples are done."""

@@ -60,7 +60,7 @@ def _equation(path: Path, document: Document) -> Equation:
     with at_field(path, "equation"):
         for name in part.speeds:
             find_speed(name)
-        FeatureMap(tuple([*(part.features or ()), *part.gain_features]))
+        FeatureMap((*(part.features or ()), *part.gain_features))
         if any(each.axis is not None and each.axis >= axes for each in part.coefficients.values()):
             raise InvalidInputError(f"a coefficient belongs to an axis that a model of {axes} axes does not have")
         return Equation(

@@ -113,7 +113,7 @@ def _made(path: Path, place: str, part: PrimitivePart, arrays: Mapping[str, Arra
         values = {name: tuple(value) if isinstance(value, list) else value for name, value in part.options.items()}
         if not arrays:
             return kind(**values)
-        accepted = {field.name for field in fields(kind)} if is_dataclass(kind) else set()  # type: ignore[arg-type]
+        accepted: list[str] = [field.name for field in fields(kind)] if is_dataclass(kind) else []
         made = kind(**values, **{name: array for name, array in arrays.items() if name in accepted})
         return cast(Primitive, made.with_arrays(arrays))  # type: ignore[attr-defined]
     except Exception as error:  # a package of somebody else's may fail in any way

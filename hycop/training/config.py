@@ -30,7 +30,7 @@ class TrainingConfig(BaseModel):
     samples: int = Field(256, ge=8)
     validation: int = Field(200, ge=200)
     max_steps: int = Field(7, ge=2, le=18)
-    repeats: int = Field(1, ge=1, le=64)
+    substeps: int = Field(1, ge=1, le=64)
     tilts: int = Field(2, ge=1, le=4)
     max_work: float | None = Field(None, gt=0)
     work_weight: float = Field(0.0, ge=0)

@@ -201,9 +201,9 @@ def _errors(name: str, states: Array, truth: Array, query: Query) -> Array:
 
 
 def confidence(ours: Array, theirs: Array, groups: int) -> float:
-    """How sure it is that the mean of ``ours`` is smaller by more than rounding: the share of paired bootstrap resamples
-    in which it is. Errors (query,) are those of ``groups`` samples, each asked equally often; samples are drawn, not
-    queries, because the errors of one sample at several times are alike."""
+    """How sure it is that the mean of ``ours`` is smaller by more than rounding: the share of paired bootstrap
+    resamples in which it is. Errors (query,) are those of ``groups`` samples, each asked equally often. Samples are
+    drawn, not queries, because the errors of one sample at several times are alike."""
     if not np.isfinite(theirs).all():
         return float(np.isfinite(ours).all())
     if not np.isfinite(ours).all():

@@ -36,8 +36,8 @@ CONTINUED, CONTINUED_SUBSTEPS = 24, 8
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What is to be learned: how to compose a dictionary for an equation, from queries with truth (``train``), judged on
-    others (``held_out``), by a policy that sees some features of a query."""
+    """What is to be learned: how to compose a dictionary for an equation, from queries with truth (``train``), judged
+    on others (``held_out``), by a policy that sees some features of a query."""
 
     equation: Equation
     dictionary: Dictionary
@@ -95,8 +95,8 @@ def train(
     report: Report = lambda entry: None,
     start: Start | None = None,
 ) -> Trained:
-    """Learns a policy for the task, from scratch or from a policy and theta to ``start`` with. With a folder (claimed by
-    the caller) every step is checkpointed there, and a killed run can be resumed to the same bits."""
+    """Learns a policy for the task, from scratch or from a policy and theta to ``start`` with. With a folder (claimed
+    by the caller) every step is checkpointed there, and a killed run can be resumed to the same bits."""
     query = task.query
     refinement = config.learning_refinement or config.refinement
     target = task.train.truth
@@ -163,9 +163,7 @@ def _judged(task: Task, config: TrainingConfig, policy: Policy, theta: Array) ->
         task.covers,
     )
     rival = opponents.best(query, learned.work)
-    found = gate(
-        learned, rival, task.dictionary, task.held_out, inputs.features, config.refinement, config.metric
-    )
+    found = gate(learned, rival, task.dictionary, task.held_out, inputs.features, config.refinement, config.metric)
     return replace(found, classical_when_repeated=_worse_when_repeated(task, config, programs, rival))
 
 

@@ -29,8 +29,8 @@ from hycop.training.checkpoint import Journal
 from hycop.training.config import TrainingConfig
 from hycop.training.objective import (
     COSTED,
-    SLACK,
     OVER_BUDGET,
+    SLACK,
     Fitness,
     Objective,
     Residuals,
@@ -261,7 +261,7 @@ class Recipe:
         for index, pattern in enumerate(policy.patterns):
             one, start = policy.alone_with(index, theta)
             found = self._polished(one, start, rounds, f"polish {pattern.origin}")
-            polished.append((one, min((start, found), key=lambda each, one=one: self._loss(one, each))))
+            polished.append((one, found if self._loss(one, found) <= self._loss(one, start) else start))
         polished.sort(key=lambda entry: self._loss(*entry))
         return self._joined(polished)
 

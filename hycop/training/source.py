@@ -55,8 +55,8 @@ class Source:
     def task(
         self, dictionary: Dictionary, config: TrainingConfig, seed: int, kept: Path | None = None, force: bool = False
     ) -> Task:
-        """What is to be learned; the queries of a problem are drawn, or found in the folder of a run that ``kept`` them.
-        What cannot run is refused before the truth is solved."""
+        """What is to be learned; the queries of a problem are drawn, or found in the folder of a run that ``kept``
+        them. What cannot run is refused before the truth is solved."""
         if isinstance(self.given, Problem):
             chosen, split = self.given, "trajectory" if config.horizon == "trajectory" else "train"
             probe(dictionary, chosen.queries(1, split, seed, shape=config.shape), config.refinement)
