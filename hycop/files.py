@@ -33,8 +33,8 @@ MOST_TEXT = 2**26
 SMALL = 2**28
 """A file may claim this many bytes (256 MiB) of data, however few it stores."""
 
-MOST_RATIO = 1100
-"""Largest ratio of claimed to stored bytes above ``SMALL``: one pass of deflate cannot reach it."""
+MOST_RATIO = 200
+"""Largest ratio of claimed to stored bytes above ``SMALL``: fields compress far less."""
 
 LONGEST_STEM = 40
 """Letters of a file's name that its temporary neighbour keeps: a longer name could be too long for the disk."""
@@ -134,8 +134,8 @@ def size_text(count: int) -> str:
 
 
 def check_claim(what: str, claimed: int, stored: int | None = None) -> None:
-    """Refuses data that claim more bytes than the memory of this machine, or far more than are ``stored``: asked before
-    anything is allocated."""
+    """Refuses data that claim more bytes than this machine has memory, or far more than are ``stored``; callers ask
+    before they allocate anything."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if claimed > memory:
         raise InvalidInputError(
@@ -150,8 +150,8 @@ def check_ratio(what: str, claimed: int, stored: int) -> None:
     """Refuses data that claim far more bytes than are stored."""
     if claimed > max(SMALL, MOST_RATIO * stored):
         raise InvalidInputError(
-            f"{what} claims {size_text(claimed)}, but only {size_text(stored)} are stored; it is damaged or made to "
-            "fill the memory, make or copy it again"
+            f"{what} claims {size_text(claimed)} of data, but stores {size_text(stored)}, less than 1 byte for "
+            f"{MOST_RATIO}; it may be damaged, make or copy it again"
         )
 
 

@@ -28,7 +28,7 @@ from benchmarks.data import adr_query
 from hycop.data import Dataset
 from hycop.executors import DaskExecutor, Executor, Job
 from hycop.grid import Array
-from hycop.training.checkpoint import HISTORY, read
+from hycop.training.checkpoint import FILE, HISTORY, PREVIOUS, read
 
 PROBLEM = hycop.problem("adr2d")
 KILLS = 10  # of each kind of run, at random instants
@@ -55,8 +55,8 @@ def fitted(data: Dataset, settings: dict[str, Any], **options: Any) -> hycop.HyC
 
 
 def _trainer(folder: Path, data: Dataset, settings: dict[str, Any], news: Connection, fatal: int) -> None:
-    """Trains into the folder, or goes on with what is there, and tells of its start and its steps; dies in place of the
-    ``fatal``-th renaming of a file."""
+    """Trains in the folder, or resumes the run there, and reports its start and its steps; dies instead of renaming a
+    file for the ``fatal``-th time."""
     # a lock of its own for every process would be reported as leaked by those that are killed
     parallel._backend_init_process_lock = nullcontext()
     numba.set_num_threads(1)
@@ -152,12 +152,15 @@ def test_killed_between_writing_a_file_and_renaming_it(data: Dataset, tmp_path: 
     settings = {**ES, "generations": 3}
     expected = fitted(data, settings).model.theta.tolist()
     folder = tmp_path / "run"
-    # which renaming of a trainer's life, and of what; a run without a checkpoint writes its data again
+    # Which renaming of a trainer's life, and of what. A run without a checkpoint writes its data again. A checkpoint
+    # after the first one renames the one before it, too: once killed before that, once between the two.
     lives = [(1, "train"), (2, "held_out"), (3, "history"), (4, "checkpoint"), (5, "checkpoint"), (3, "checkpoint")]
-    for fatal, name in [*lives, (3, "model")]:
+    for fatal, name in [*lives, (7, "model")]:
         with trainer(folder, data, settings, fatal) as (process, _):
             process.join()
         assert process.exitcode == -signal.SIGKILL and any(f".{name}." in left for left in leftovers(folder))
+        assert (folder / FILE).exists() == ((fatal, name) in [(5, "checkpoint"), (7, "model")])
+        assert (folder / PREVIOUS).exists() == ((fatal, name) in [(3, "checkpoint"), (7, "model")])
     with trainer(folder, data, settings) as (process, _):
         process.join()
     assert process.exitcode == 0 and theta_of(folder) == expected

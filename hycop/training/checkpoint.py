@@ -1,4 +1,8 @@
-"""The run folder: one writer at a time, and a checkpoint that is whole or the one before it."""
+"""The run folder: one trainer at a time, its history, and the last two checkpoints, each of them whole.
+
+The history reaches the disk before the checkpoint that counts its lines, so a resumed run finds them even after a power
+loss. If the newest checkpoint is damaged, the run goes on from the one before it, to the same bits.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ import json
 import os
 import shutil
 import signal
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,22 +23,40 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from hycop.errors import HyCOPError
+from hycop.data.npz import read_arrays
+from hycop.errors import HyCOPError, HyCOPWarning
 from hycop.evolution import State
-from hycop.files import ABOUT_DATA, output_folder, remove_leftovers, replacing
+from hycop.files import (
+    ABOUT_DATA,
+    flush,
+    output_folder,
+    read_bytes,
+    read_text,
+    remove_leftovers,
+    replacing,
+    writing,
+)
 from hycop.grid import Array
 
 FILE = "checkpoint.npz"
+PREVIOUS = "checkpoint.previous.npz"
 MODEL = "model.json"
 HISTORY = "history.jsonl"
 DATA = ("train.nc", "held_out.nc")
 LOCK = "lock"
+MOST = 2**30
+"""Largest checkpoint or history that is read, in bytes (1 GiB): both are far smaller."""
+HEADER = {"fingerprint": str, "stage": int, "lines": int}
 
 S = TypeVar("S", bound=State)
 
 
 class RunFolderError(HyCOPError, OSError):
     """A run folder that is missing, damaged, in use, or of another run."""
+
+
+class DamagedCheckpointWarning(HyCOPWarning):
+    """The newest checkpoint is damaged, so the run goes on from the one before it."""
 
 
 class Checkpoint(NamedTuple):
@@ -60,8 +83,8 @@ def array_hash(*arrays: Array) -> str:
 
 @contextmanager
 def claimed(folder: Path, resume: bool) -> Iterator[Path]:
-    """The folder, made if need be, for this trainer alone; the lock goes with the process, however it ends. One that
-    was made for a run that wrote nothing, or whose data or settings turned out to be wrong, is removed again."""
+    """The folder, made if it is not there, for this trainer alone; the lock ends with the process. A folder that was
+    made here is removed again if the run wrote nothing, or if its data or settings turned out to be wrong."""
     made = not folder.exists()
     output_folder(folder)
     try:
@@ -88,45 +111,83 @@ def claimed(folder: Path, resume: bool) -> Iterator[Path]:
 
 
 def _refuse_another(folder: Path, resume: bool) -> None:
-    if (folder / FILE).exists() and not resume:
+    if _has_checkpoint(folder) and not resume:
         raise RunFolderError(f"{folder}: holds a run already; go on with --resume, or choose another folder")
     if (folder / MODEL).exists() and not (resume and (folder / HISTORY).exists()):
         raise RunFolderError(f"{folder}: holds a model already, which would be lost; choose another folder")
+    for name in (FILE, PREVIOUS, HISTORY):
+        if os.path.lexists(folder / name) and not os.path.isfile(folder / name):
+            raise RunFolderError(f"{folder / name}: is not a regular file; remove it, or choose another folder")
 
 
 def write(folder: Path, checkpoint: Checkpoint) -> None:
-    """Atomic: written beside, flushed to disk, renamed; a hash of the content stands at its end."""
+    """Atomic: written beside, flushed to disk, renamed, with a hash at its end; the one before it is kept."""
     buffer = io.BytesIO()
-    header = json.dumps({"fingerprint": checkpoint.fingerprint, "stage": checkpoint.stage, "lines": checkpoint.lines})
+    header = json.dumps({name: getattr(checkpoint, name) for name in HEADER})
     arrays: dict[str, Any] = {"header": np.frombuffer(header.encode(), dtype=np.uint8), **checkpoint.arrays}
     np.savez(buffer, **arrays)
     content = buffer.getvalue()
     with replacing(folder / FILE) as temporary:
         temporary.write_bytes(content + hashlib.sha256(content).digest())
+        # a run that is killed between the two renamings goes on from the previous checkpoint
+        if (folder / FILE).exists():
+            os.replace(folder / FILE, folder / PREVIOUS)
 
 
 def read(folder: Path) -> Checkpoint | None:
-    """The checkpoint of a run folder, or None if it has none."""
-    path = folder / FILE
-    if not path.exists():
-        return None
-    content = path.read_bytes()
+    """The newest checkpoint of a run folder that is whole, or None if it has none."""
+    found = _newest(folder)
+    return None if found is None else found[1]
+
+
+def _newest(folder: Path) -> tuple[Path, Checkpoint, list[str]] | None:
+    """The newest checkpoint that is whole, where it is, and the history up to it."""
+    refused: RunFolderError | None = None
+    for path in (folder / FILE, folder / PREVIOUS):
+        if not os.path.lexists(path):
+            continue
+        try:
+            found = _read(path)
+            lines = _lines(folder / HISTORY, found.lines)
+        except RunFolderError as error:
+            refused = refused or error
+            continue
+        if refused is not None:
+            said = f"{refused}; goes on from {path.name}, the checkpoint before it"
+            warnings.warn(said, DamagedCheckpointWarning, stacklevel=2)
+        return path, found, lines
+    if refused is not None:
+        raise RunFolderError(f"{refused}; restore it from a copy, or start again in another folder") from None
+    return None
+
+
+def _read(path: Path) -> Checkpoint:
+    content = read_bytes(path, MOST, RunFolderError)
     if hashlib.sha256(content[:-32]).digest() != content[-32:]:
-        raise RunFolderError(f"{path}: damaged (its hash does not match); remove it to start again")
-    with np.load(io.BytesIO(content[:-32]), allow_pickle=False) as stored:
-        arrays = {name: stored[name] for name in stored.files}
-    header = json.loads(arrays.pop("header").tobytes().decode())
-    return Checkpoint(header["fingerprint"], header["stage"], header["lines"], arrays)
+        raise RunFolderError(f"{path}: damaged (its hash does not match)")
+    try:
+        arrays = read_arrays(io.BytesIO(content[:-32]))
+        header = json.loads(arrays.pop("header").tobytes())
+        if {name: type(value) for name, value in header.items()} != HEADER or min(header["stage"], header["lines"]) < 0:
+            raise ValueError("wrong fields in its header")
+        for name, array in arrays.items():
+            if array.dtype.kind not in "fiub":
+                raise ValueError(f"array '{name}' does not hold numbers")
+    # zipfile and NumPy raise nearly every kind of exception for an archive that is none of ours
+    except Exception as error:
+        reason = next(iter(str(error).splitlines()), "") or type(error).__name__
+        raise RunFolderError(f"{path}: not a checkpoint ({reason})") from None
+    return Checkpoint(**header, arrays=arrays)
 
 
 class Stopped(HyCOPError):
-    """The run was asked to stop; where it stands has been written and it can be resumed."""
+    """The run was asked to stop; if it has a folder, its last step is kept there and it can be resumed."""
 
 
 class Journal:
-    """What a run has done so far: stages of steps, the history of both, and a checkpoint after every few steps.
+    """Stages and steps of a run, their history, and a checkpoint after every few steps.
 
-    Stages are numbered as they come, so a resumed run must ask for the same ones in the same order: finished stages
+    Stages are numbered in their order, so a resumed run must ask for the same ones in the same order: finished stages
     give their result at once, and the unfinished one goes on from its last step. Without a folder nothing is written.
     """
 
@@ -136,65 +197,97 @@ class Journal:
         self.folder, self.identity, self.every = folder, identity, every
         self.stopping = False
         self._stage, self._replaying = 0, False
-        found = None if folder is None else _found(folder, identity, resume, force)
+        found, self._history = (None, []) if folder is None else _found(folder, identity, resume, force)
         self._found_stage = 0 if found is None else found.stage
         arrays = {} if found is None else found.arrays
         self._results = {name: value for name, value in arrays.items() if name.startswith("theta")}
         self._state = {name[6:]: value for name, value in arrays.items() if name.startswith("state_")}
-        self._history = [] if folder is None or found is None else _lines(folder / HISTORY, found.lines)
         if folder is not None:
             # never shorter than the checkpoint says, whenever this process is killed
             with replacing(folder / HISTORY) as temporary:
                 temporary.write_text("".join(line + "\n" for line in self._history), encoding="utf-8")
 
     def note(self, **entry: object) -> None:
-        """One line of the history, unless it is there already from before the run was resumed."""
+        """Appends one line to the history, unless a run that was resumed has written it before."""
         if self._replaying:
             return
         self._history.append(json.dumps(entry))
         if self.folder is not None:
-            with (self.folder / HISTORY).open("a", encoding="utf-8") as file:
+            path = self.folder / HISTORY
+            with writing(path), path.open("a", encoding="utf-8") as file:
                 file.write(self._history[-1] + "\n")
 
     def follow(self, state: S, step: Callable[[S], S], steps: int) -> Array:
-        """A stage: steps from a state until enough are done or it has converged; its theta."""
+        """Runs a stage, from a state until ``steps`` are done or it has converged; returns its theta."""
         self._stage += 1
         key = f"theta{self._stage}"
         self._replaying = key in self._results
         if self._replaying:
             return self._results[key]
         if self._found_stage == self._stage:
-            state = state.from_arrays(self._state)
+            state = self._restored(state)
         while state.generation < steps and not state.converged:
             state = step(state)
             if self.stopping or state.generation % self.every == 0:
                 self._write(state)
             if self.stopping:
-                raise Stopped(
-                    f"{self.folder}: stopped after step {state.generation} of stage {self._stage}; --resume goes on"
-                )
+                raise Stopped(self._stopped(state.generation))
         self._results[key] = state.theta
         return state.theta
 
+    def _restored(self, start: S) -> S:
+        """The state of the checkpoint, which must be one of the same kind."""
+        try:
+            state = start.from_arrays(self._state)
+            theirs, ours = state.to_arrays(), start.to_arrays()
+            for name in ("theta", "generation", "converged"):
+                if (theirs[name].dtype, theirs[name].shape) != (ours[name].dtype, ours[name].shape):
+                    raise ValueError(f"{name} is of another type or shape")
+        except (TypeError, ValueError) as error:
+            raise RunFolderError(
+                f"{self.folder}: its checkpoint does not fit this run ({error}); start again in another folder"
+            ) from None
+        return state
+
+    def _stopped(self, step: int) -> str:
+        where = f"stopped after step {step} of stage {self._stage}"
+        if self.folder is None:
+            return f"the run was {where}; no folder was given, so nothing was kept"
+        return f"{self.folder}: {where}; --resume goes on"
+
     def _write(self, state: State) -> None:
-        if self.folder is not None:
-            arrays = {**self._results, **{f"state_{name}": value for name, value in state.to_arrays().items()}}
-            write(self.folder, Checkpoint(self.identity, self._stage, len(self._history), arrays))
+        if self.folder is None:
+            return
+        # first the lines that the checkpoint counts
+        with writing(self.folder / HISTORY):
+            flush(self.folder / HISTORY)
+        arrays = {**self._results, **{f"state_{name}": value for name, value in state.to_arrays().items()}}
+        write(self.folder, Checkpoint(self.identity, self._stage, len(self._history), arrays))
 
 
-def _found(folder: Path, identity: str, resume: bool, force: bool) -> Checkpoint | None:
+def _found(folder: Path, identity: str, resume: bool, force: bool) -> tuple[Checkpoint | None, list[str]]:
+    """The checkpoint to go on from and the history up to it."""
     _refuse_another(output_folder(folder), resume)
-    found = read(folder)
-    if found is None:
-        return None
+    newest = _newest(folder)
+    if newest is None:
+        return None, []
+    path, found, lines = newest
     if found.fingerprint != identity and not force:
         raise another_run(folder)
-    return found
+    if path.name == PREVIOUS:
+        # else the next checkpoint would push the damaged one into its place
+        with writing(path):
+            os.replace(path, folder / FILE)
+    return found, lines
 
 
 def begun(folder: Path) -> bool:
-    """Whether a run in the folder, or of one of the points of a front there, has got as far as a checkpoint."""
-    return any((place / FILE).exists() for place in (folder, *folder.glob("point*")))
+    """Whether a run in the folder, or at one of the points of a front there, has written a checkpoint."""
+    return any(_has_checkpoint(place) for place in (folder, *folder.glob("point*")))
+
+
+def _has_checkpoint(folder: Path) -> bool:
+    return (folder / FILE).exists() or (folder / PREVIOUS).exists()
 
 
 def another_run(folder: Path) -> RunFolderError:
@@ -204,18 +297,16 @@ def another_run(folder: Path) -> RunFolderError:
 
 
 def _lines(path: Path, count: int) -> list[str]:
-    """The history up to the last checkpoint: what came after it was lost with the process and is done again."""
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    """The history up to the checkpoint; later lines are of steps that are done again."""
+    lines = read_text(path, MOST, RunFolderError).split("\n")[:-1] if os.path.lexists(path) else []
     if len(lines) < count:
-        raise RunFolderError(
-            f"{path}: {len(lines)} lines, but the checkpoint stands at {count}; it was cut or replaced"
-        )
+        raise RunFolderError(f"{path}: {len(lines)} lines, but the checkpoint counts {count} (it was cut or replaced)")
     return lines[:count]
 
 
 @contextmanager
 def stoppable(journal: Journal) -> Iterator[None]:
-    """SIGTERM and Ctrl-C end the run after the step under way; only the main thread can hear them."""
+    """SIGTERM and Ctrl-C end the run after the current step; only the main thread receives them."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         journal.stopping = True
