@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 
 class HyCOPError(Exception):
-    """Base of every error that a user can cause and mend; the command line prints it and exits with 2."""
+    """Base of every error that a user can cause and fix; the command line prints it and exits with code 2."""
 
     def __str__(self) -> str:
         # KeyError, which some of them are too, would print the quoted form
@@ -34,11 +34,11 @@ class IncompatibleError(HyCOPError, ValueError):
 
 
 class NonFiniteStateError(HyCOPError, ArithmeticError):
-    """A program left the finite numbers; says at which step, primitive and sample."""
+    """The state became NaN or infinite; says at which step, primitive and sample."""
 
 
 class SampleError(HyCOPError):
-    """Something is wrong with one sample; ``sample`` is its place in the batch that was worked on."""
+    """Something is wrong with one sample; ``sample`` is its index in the batch."""
 
     def __init__(self, sample: int, what: str, place: str = "") -> None:
         super().__init__(sample, what, place)
@@ -49,23 +49,23 @@ class SampleError(HyCOPError):
 
     @property
     def place(self) -> str:
-        """Where the sample comes from, if that is known."""
+        """The file that the sample comes from, if there is one."""
         return str(self.args[2])
 
     def __str__(self) -> str:
         return f"{self.place}sample {self.sample}{self.args[1]}"
 
     def at(self, sample: int, place: str = "") -> SampleError:
-        """The same about another sample: its place in a larger batch, or in a file."""
+        """The same error with the sample's index in a larger batch, or in a file."""
         return type(self)(sample, self.args[1], place)
 
 
 class InvalidSampleError(SampleError, InvalidInputError):
-    """A sample that cannot be answered as it was asked."""
+    """A sample whose query is not valid."""
 
 
 class LostSampleError(SampleError, NonFiniteStateError):
-    """A sample whose state left the finite numbers."""
+    """A sample whose state became NaN or infinite."""
 
 
 class DatasetError(HyCOPError, OSError):

@@ -155,7 +155,7 @@ class HyCOP:
         try:
             given = np.asarray(model.lengths if lengths is None else lengths, dtype=np.float64)
             box = np.broadcast_to(given, (u0.shape[0], axes))
-            asked = np.atleast_1d(np.asarray(times, dtype=np.float64))
+            asked = np.atleast_1d(np.asarray(times))  # Query.at refuses text
         except (TypeError, ValueError):
             raise InvalidInputError(
                 f"lengths {lengths}, times {times}: a length for each of {axes} axes (or a row for each state) and "
