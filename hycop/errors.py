@@ -53,14 +53,14 @@ class SampleError(HyCOPError):
 
     @property
     def place(self) -> str:
-        """Where the sample comes from, if that is known."""
+        """The file that the sample comes from, if there is one."""
         return str(self.args[2])
 
     def __str__(self) -> str:
         return f"{self.place}sample {self.sample}{self.args[1]}"
 
     def at(self, sample: int, place: str = "") -> SampleError:
-        """The same about another sample: its place in a larger batch, or in a file."""
+        """The same error with the sample's index in a larger batch, or in a file."""
         return type(self)(sample, self.args[1], place)
 
 

@@ -23,13 +23,13 @@ AXES = ("x", "y", "z")
 def checked_boundary(boundary: str | Sequence[str], axes: int) -> tuple[str, ...]:
     """One boundary name per axis, from one name for all of them or a name each."""
     if not isinstance(boundary, str | Sequence):
-        raise InvalidInputError(f"grid boundary {boundary!r}: a name is needed, or one per axis")
+        raise InvalidInputError(f"grid boundary {boundary!r:.60}: give a name, as 'periodic', or one per axis")
     names = (boundary,) * axes if isinstance(boundary, str) else tuple(boundary)
     for name in names:
         if name not in BOUNDARIES:
             raise UnknownNameError("boundary", str(name), BOUNDARIES)
     if len(names) != axes:
-        raise InvalidInputError(f"grid boundary: {len(names)} names for {axes} axes; give one, or one per axis")
+        raise InvalidInputError(f"grid boundary: {len(names)} names for {axes} axes; give one name, or one per axis")
     return names
 
 
@@ -38,7 +38,19 @@ def checked_shape(shape: Sequence[int]) -> tuple[int, ...]:
     try:
         return tuple(index(n) for n in shape)
     except TypeError:
-        raise InvalidInputError(f"grid shape {shape}: whole numbers of cells are needed, one per axis") from None
+        raise InvalidInputError(
+            f"grid shape {shape!r:.60}: give whole numbers of cells, one per axis, as (48, 40)"
+        ) from None
+
+
+def _lengths(lengths: object) -> Array:
+    try:
+        found = np.asarray(lengths)
+    except ValueError:
+        raise InvalidInputError("grid lengths are ragged: give rows of equal length") from None
+    if found.dtype.kind not in "fiu":
+        raise InvalidInputError(f"grid lengths have dtype {found.dtype}: give real numbers")
+    return found.astype(np.float64, copy=False)
 
 
 def changed(checked: T, **fields: object) -> T:
@@ -68,11 +80,12 @@ class Grid:
     def __post_init__(self) -> None:
         shape = checked_shape(self.shape)
         if not 1 <= len(shape) <= len(AXES) or min(shape) < 1:
-            raise InvalidInputError(f"grid shape {self.shape}: one to three axes of at least one cell are needed")
-        lengths = np.asarray(self.lengths, dtype=np.float64)
+            raise InvalidInputError(f"grid shape {self.shape}: give one to three axes of at least one cell each")
+        lengths = _lengths(self.lengths)
         if lengths.ndim != 2 or lengths.shape[1] != len(shape):
             raise InvalidInputError(
-                f"grid lengths have shape {lengths.shape}: (batch, {len(shape)}) is needed, one per sample and axis"
+                f"grid lengths have shape {lengths.shape}: give (batch, {len(shape)}), one per sample and axis; "
+                "Grid.box takes the same lengths for all samples"
             )
         if not (np.isfinite(lengths).all() and (lengths > 0).all()):
             raise InvalidInputError("grid lengths: every length must be finite and positive")
@@ -90,11 +103,13 @@ class Grid:
     ) -> Grid:
         """The same box for every sample of a batch."""
         axes = len(checked_shape(shape))
-        row = np.asarray(lengths, dtype=np.float64)
-        if row.shape not in ((), (axes,)) or batch < 0:
+        row = _lengths(lengths)
+        if row.shape not in ((), (axes,)):
             raise InvalidInputError(
-                f"grid lengths {lengths}, batch {batch}: a length, or one per axis, and batch ≥ 0 are needed"
+                f"grid lengths have shape {row.shape}: give one length, or one for each of {axes} axes"
             )
+        if not isinstance(batch, int | np.integer) or batch < 0:
+            raise InvalidInputError(f"grid batch is {batch!r:.60}: give a number of samples, at least 0")
         return cls(tuple(shape), np.broadcast_to(row, (batch, axes)), checked_boundary(boundary, axes))
 
     @property
@@ -107,7 +122,7 @@ class Grid:
 
     @property
     def boundary_name(self) -> str:
-        """Its boundaries as a text: one name if all axes have the same, else one per axis with commas."""
+        """The boundaries as text: one name if all axes share it, else one per axis with commas."""
         return self.boundary[0] if len(set(self.boundary)) == 1 else ",".join(self.boundary)
 
     @property

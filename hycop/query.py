@@ -1,8 +1,8 @@
-"""What is asked: an initial state, its setting, and the time at which the solution is wanted."""
+"""A query: an initial state, its setting, and the time at which the solution is wanted."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,7 +13,8 @@ from hycop.grid import AXES, Array, Grid, changed
 
 @dataclass(frozen=True)
 class Channel:
-    """One component of the state; ``normal`` is the axis along which a vector component points (a wall flips it)."""
+    """One component of the state. For a vector component, ``normal`` is the axis along which it points; a wall flips
+    its sign."""
 
     name: str
     normal: int | None = None
@@ -23,9 +24,12 @@ def _real(name: str, value: object) -> Array:
     try:
         numbers = np.asarray(value)
     except ValueError:
-        raise InvalidInputError(f"{name} is ragged: rows of one length are needed") from None
+        raise InvalidInputError(f"{name} is ragged: give rows of equal length") from None
+    if numbers.dtype.kind in "USO":
+        shown = f" ({value!r:.40})" if numbers.ndim == 0 else ""
+        raise InvalidInputError(f"{name} has dtype {numbers.dtype}{shown}: give real numbers, not text or objects")
     if numbers.dtype.kind not in "fiub":
-        raise InvalidInputError(f"{name} has dtype {numbers.dtype}: real numbers are needed")
+        raise InvalidInputError(f"{name} has dtype {numbers.dtype}: give real numbers")
     return numbers if numbers.dtype in (np.float32, np.float64) else numbers.astype(np.float64)
 
 
@@ -35,18 +39,43 @@ def _column(name: str, value: object, batch: int) -> Array:
         column = np.full(batch, float(column))
     column = column.astype(np.float64, copy=False)
     if column.shape != (batch,):
-        raise InvalidInputError(f"{name} has shape {column.shape}: a number or ({batch},), one per sample, is needed")
+        raise InvalidInputError(f"{name} has shape {column.shape}: give one number, or one per sample, ({batch},)")
     bad = np.flatnonzero(~np.isfinite(column))
     if bad.size:
         raise InvalidInputError(f"{name} is {column[bad[0]]} for sample {bad[0]}: it must be finite")
     return column
 
 
+def checked_channels(channels: object, axes: int) -> tuple[Channel, ...]:
+    """Channels of a setting with that many axes; a name alone stands for a scalar channel.
+
+    >>> checked_channels(("u", Channel("mx", normal=0)), axes=1)
+    (Channel(name='u', normal=None), Channel(name='mx', normal=0))
+    """
+    if isinstance(channels, str | Channel):
+        channels = (channels,)
+    if not isinstance(channels, Iterable):
+        raise InvalidInputError(f"channels {channels!r:.60}: give a tuple of channels, as (Channel('u'),)")
+    found = tuple(Channel(each) if isinstance(each, str) else each for each in channels)
+    for each in found:
+        if not isinstance(each, Channel):
+            raise InvalidInputError(f"channel {each!r:.60}: give a name or a Channel, as Channel('mx', normal=0)")
+        if each.normal is not None and not 0 <= each.normal < axes:
+            raise InvalidInputError(
+                f"channel '{each.name}' points along axis {each.normal}, but the grid has {axes}; axes count from 0"
+            )
+    names = [each.name for each in found]
+    if len(set(names)) < len(names):
+        raise InvalidInputError(f"channels {', '.join(names)}: each needs a name of its own")
+    return found
+
+
 @dataclass(frozen=True, eq=False)
 class Setting:
     """Everything a primitive may know besides the state: grid, channels and physical coefficients by name.
 
-    A coefficient is one number per sample; one that belongs to an axis ends in its letter (``cx``, ``Dy``).
+    A coefficient is one number per sample, or one for all. One that belongs to an axis ends in its letter (``cx``,
+    ``Dy``). Channels may be given by their names.
 
     >>> setting = Setting(Grid.box((8,), batch=2), (Channel("u"),), {"cx": 1.5})
     >>> setting.param("cx"), setting.batch
@@ -58,16 +87,14 @@ class Setting:
     params: Mapping[str, Array]
 
     def __post_init__(self) -> None:
+        if not isinstance(self.grid, Grid):
+            raise InvalidInputError(f"grid is {type(self.grid).__name__}: give a Grid, as Grid.box((64,), lengths=1.0)")
+        if not isinstance(self.params, Mapping):
+            raise InvalidInputError(
+                f"params are {type(self.params).__name__}: give coefficients by name, as {{'cx': 1.0, 'Dx': 0.1}}"
+            )
         columns = {name: _column(f"parameter '{name}'", value, self.grid.batch) for name, value in self.params.items()}
-        names = [channel.name for channel in self.channels]
-        if len(set(names)) < len(names):
-            raise InvalidInputError(f"channels {', '.join(names)}: each needs a name of its own")
-        for channel in self.channels:
-            if channel.normal is not None and not 0 <= channel.normal < self.grid.axes:
-                raise InvalidInputError(
-                    f"channel '{channel.name}' points along axis {channel.normal}, which is not there"
-                )
-        object.__setattr__(self, "channels", tuple(self.channels))
+        object.__setattr__(self, "channels", checked_channels(self.channels, self.grid.axes))
         object.__setattr__(self, "params", columns)
 
     @property
@@ -75,10 +102,10 @@ class Setting:
         return self.grid.batch
 
     def param(self, name: str) -> Array:
-        """A coefficient (batch,); an error names the ones there are."""
+        """A coefficient, (batch,)."""
         if name not in self.params:
             known = ", ".join(self.params) or "none"
-            raise InvalidInputError(f"parameter '{name}' is missing from the setting (given: {known})")
+            raise InvalidInputError(f"parameter '{name}' is missing (given: {known}); add it to params")
         return self.params[name]
 
     def per_axis(self, letter: str) -> Array:
@@ -99,14 +126,18 @@ class Setting:
 
 
 def checked_state(u: object, setting: Setting, name: str = "u0") -> Array:
-    """The state as a floating array of the setting's shape, or an error that names what is wrong with it."""
+    """The state as a floating-point array of the setting's shape, or an error that says what is wrong with it."""
     state = _real(name, u)
     expected = (setting.batch, len(setting.channels), *setting.grid.shape)
     if state.shape != expected:
         names = ", ".join(channel.name for channel in setting.channels)
-        raise InvalidInputError(
-            f"{name} has shape {state.shape}, but the setting needs {expected}: (batch, channels [{names}], *grid)"
-        )
+        # the grid may have been made from this very shape, so only the channels can tell
+        if state.ndim == len(expected) and state.shape[1] != expected[1] == state.shape[-1]:
+            raise InvalidInputError(
+                f"{name} has shape {state.shape}, with channels [{names}] last: channels come second, "
+                f"as np.moveaxis({name}, -1, 1)"
+            )
+        raise InvalidInputError(f"{name} has shape {state.shape}: give {expected}, (batch, channels [{names}], *grid)")
     finite = np.isfinite(state.reshape(setting.batch, -1)).all(axis=1)
     if not finite.all():
         raise InvalidInputError(f"{name} has a NaN or infinite value in sample {int(np.flatnonzero(~finite)[0])}")
@@ -115,13 +146,17 @@ def checked_state(u: object, setting: Setting, name: str = "u0") -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """A batch of questions: the state at ``time`` that follows from ``u0`` in its ``setting``."""
+    """A batch of queries: what state follows at ``time`` from the initial state ``u0`` in its ``setting``?"""
 
     u0: Array
     setting: Setting
     time: Array
 
     def __post_init__(self) -> None:
+        if not isinstance(self.setting, Setting):
+            raise InvalidInputError(
+                f"setting is {type(self.setting).__name__}: give a Setting, as Setting(grid, channels, params)"
+            )
         object.__setattr__(self, "u0", checked_state(self.u0, self.setting))
         time = _column("time", self.time, self.setting.batch)
         if (time < 0).any():
@@ -141,9 +176,9 @@ class Query:
         return changed(self, u0=self.u0[samples], setting=self.setting.take(samples), time=self.time[samples])
 
     def at(self, times: Sequence[float] | Array) -> Query:
-        """The same initial states asked at each of several times: sample-major, batch × len(times) questions."""
+        """Each initial state at each of several times: batch × len(times) queries, sample by sample."""
         times = _real("times", times).reshape(-1)
         if not times.size:
-            raise InvalidInputError("times: at least one is needed")
+            raise InvalidInputError("times is empty: give at least one time")
         samples = np.repeat(np.arange(self.batch), times.size)
         return Query(self.u0[samples], self.setting.take(samples), np.tile(times, self.batch))

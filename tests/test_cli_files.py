@@ -186,7 +186,7 @@ def test_a_truth_without_an_estimate_is_written(tmp_path: Path) -> None:
         (["evaluate", "ad1d", "--compare"], "--compare has no meaning for the problem ad1d"),
         (["evaluate", "ad1d", "--frames", "0,1"], "--frames has no meaning without --data"),
         (["evaluate", "ad1d", "--param", "nu=1"], "--param has no meaning without --data"),
-        (["evaluate", "ad1d", "--times", "0.2,0.1"], "--times '0.2,0.1': increasing numbers"),
+        (["evaluate", "ad1d", "--times", "0.2,0.1"], "--times '0.2,0.1': give increasing numbers"),
         (["train", "ad1d", "--out", "run", "--frames", "0,1"], "--frames has no meaning without --data"),
         (["train", "ad1d", "--out", "run", "--data", "a.nc", "--set", "samples=16"], "--set samples has no meaning"),
         (["train", "ad1d", "--out", "run", "--held-out", "a.nc", "--set", "validation=200"], "--set validation"),

@@ -36,6 +36,14 @@ BAD_GRIDS: dict[str, tuple[Callable[[], object], type[HyCOPError], str]] = {
     "negative length": (lambda: Grid.box((4, 4), (1.0, -1.0)), InvalidInputError, "grid lengths"),
     "NaN length": (lambda: Grid.box((4,), np.nan), InvalidInputError, "grid lengths"),
     "infinite length": (lambda: Grid.box((4,), np.inf), InvalidInputError, "grid lengths"),
+    "text as length": (lambda: Grid.box((4,), "1.0"), InvalidInputError, "grid lengths have dtype <U3: give real"),  # type: ignore[arg-type]
+    "length for another axis": (
+        lambda: Grid.box((4,), (1.0, 2.0)),
+        InvalidInputError,
+        r"shape \(2,\): give one length, or one for each of 1 axes",
+    ),
+    "batch that is no number": (lambda: Grid.box((4,), batch="two"), InvalidInputError, "grid batch is 'two'"),  # type: ignore[arg-type]
+    "shape as a number": (lambda: Grid.box(64), InvalidInputError, r"grid shape 64: give whole numbers"),  # type: ignore[arg-type]
     "unknown boundary": (
         lambda: Grid.box((4,), boundary="walls"),
         UnknownNameError,

@@ -40,8 +40,8 @@ BAD_INPUT: dict[str, tuple[Callable[[], object], str]] = {
     "grid of another batch": (lambda: SETTING.with_grid(Grid.box((4, 3), batch=2)), "parameter 'g'.*has shape"),
     "state of another batch": (lambda: Query(STATE[:2], SETTING, 0.1), r"u0 has shape \(2, 2, 4, 3\).*\[h, mx\]"),
     "state without channels": (lambda: Query(STATE[:, 0], SETTING, 0.1), "u0 has shape"),
-    "state of another grid": (lambda: Query(STATE[..., :2], SETTING, 0.1), r"u0 has shape .*needs \(3, 2, 4, 3\)"),
-    "complex state": (lambda: Query(STATE * 1j, SETTING, 0.1), "u0 has dtype complex128: real numbers"),
+    "state of another grid": (lambda: Query(STATE[..., :2], SETTING, 0.1), r"u0 has shape .*give \(3, 2, 4, 3\)"),
+    "complex state": (lambda: Query(STATE * 1j, SETTING, 0.1), "u0 has dtype complex128: give real numbers"),
     "text as state": (lambda: Query(STATE.astype(str), SETTING, 0.1), "u0 has dtype <U"),
     "NaN in the state": (lambda: Query(spoilt(np.nan, 2), SETTING, 0.1), "u0 has a NaN or infinite value in sample 2"),
     "infinity in the state": (lambda: Query(spoilt(-np.inf, 1), SETTING, 0.1), "u0 .*in sample 1"),
@@ -50,6 +50,24 @@ BAD_INPUT: dict[str, tuple[Callable[[], object], str]] = {
     "NaN time": (lambda: Query(STATE, SETTING, np.nan), "time is nan for sample 0"),
     "infinite time": (lambda: Query(STATE, SETTING, np.inf), "time is inf for sample 0"),
     "times of another batch": (lambda: Query(STATE, SETTING, np.ones(2)), r"time has shape \(2,\)"),
+    "channels last": (
+        lambda: Query(np.moveaxis(STATE, 1, -1), SETTING, 0.1),
+        r"u0 has shape \(3, 4, 3, 2\).*channels come second, as np.moveaxis\(u0, -1, 1\)",
+    ),
+    "channels last on a grid made of them": (
+        lambda: Query(np.ones((3, 64, 1)), Setting(Grid.box((1,), batch=3), ("u",), {}), 0.1),
+        r"channels come second, as np.moveaxis",
+    ),
+    "parameters without names": (lambda: Setting(GRID, (), (1.0, 2.0)), "params are tuple: give coefficients by name"),
+    "parameter as text": (lambda: Setting(GRID, (), {"r": "fast"}), r"parameter 'r' .*'fast'.*not text"),
+    "number as channel": (lambda: Setting(GRID, ("u", 3), {}), "channel 3: give a name or a Channel"),
+    "number of channels": (lambda: Setting(GRID, 2, {}), "channels 2: give a tuple of channels"),
+    "two of a name": (lambda: Setting(GRID, ("u", Channel("u")), {}), "channels u, u: each needs a name of its own"),
+    "shape as grid": (lambda: Setting((4, 3), (), {}), "grid is tuple: give a Grid"),
+    "grid as setting": (lambda: Query(STATE, GRID, 0.1), "setting is Grid: give a Setting"),
+    "text as time": (lambda: QUERY.at("0.5"), "times has dtype <U3 .*'0.5'.*give real numbers, not text"),
+    "text among times": (lambda: QUERY.at(["0.5", "1"]), "times has dtype <U3: give real numbers"),
+    "no time": (lambda: QUERY.at([]), "times is empty: give at least one"),
     "negative later time": (lambda: QUERY.at([0.1, -1.0]), "time is -1.0 for sample 1"),
 }
 
@@ -59,6 +77,11 @@ def test_bad_input_is_refused_by_name(case: str) -> None:
     build, message = BAD_INPUT[case]
     with pytest.raises(InvalidInputError, match=message):
         build()
+
+
+def test_channels_are_given_by_name_or_one_alone() -> None:
+    for given_channels in (("u",), ["u"], "u", Channel("u"), (Channel("u"),)):
+        assert Setting(GRID, given_channels, {}).channels == (Channel("u"),)  # type: ignore[arg-type]
 
 
 def test_numbers_become_one_value_per_sample() -> None:

@@ -1,8 +1,8 @@
 """Where candidates are evaluated: in this process, in several, or on a Dask cluster, always with the same result.
 
 A job is a callable ``job(first, count)`` that returns the results of members first … first+count−1, one row each. It
-makes its candidates from seeds that it holds, so only two numbers go to a worker and only results come back. If no
-result depends on the share in which it is computed, none depends on the number of workers, nor on who dies or freezes.
+makes its candidates from its own seeds, so only two numbers go to a worker and only results come back. Results must not
+depend on how members are divided into shares; then they do not depend on the number of workers or on failures either.
 """
 
 from __future__ import annotations
@@ -38,5 +38,5 @@ def executor(name: str, **options: Any) -> Executor:
         return kinds[name](**options)
     except TypeError:
         raise InvalidInputError(
-            f"executor {name} does not take {', '.join(options)}: processes take workers, dask a scheduler too"
+            f"executor {name} does not take {', '.join(options)}: processes takes workers, dask workers or scheduler"
         ) from None

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import pickle
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from concurrent.futures import Executor as Pool
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -15,7 +16,7 @@ from hycop.errors import HyCOPError, InvalidInputError
 from hycop.executors.crew import Crew, run_share
 from hycop.executors.executor import Array, Job, Share
 
-CONNECT = 5.0  # seconds a scheduler may take to answer
+CONNECT = 5.0  # seconds within which a scheduler must answer
 
 
 class SchedulerError(HyCOPError, ConnectionError):
@@ -23,11 +24,12 @@ class SchedulerError(HyCOPError, ConnectionError):
 
 
 class DaskExecutor(Crew):
-    """The workers of a Dask cluster: of the ``scheduler`` at this address, or of a cluster of processes made here.
+    """The workers of a Dask cluster: that of the ``scheduler`` at this address, or a new one of local processes.
 
     Every worker gets the job once and then one share at a time: start workers with ``--nthreads 1``, give their cores
-    to Numba, and scale to a fixed number. The share of a dead worker is computed again. One that takes more than
-    ``timeout`` seconds is given to another too, and the first result counts; the late one rests until it is done.
+    to Numba, and scale to a fixed number. If a worker dies, its share is computed again. If it takes more than
+    ``timeout`` seconds, another worker gets the share too and the first result counts; the late worker gets no new
+    share until it is done.
     """
 
     def __init__(self, scheduler: str | None = None, workers: int | None = None, timeout: float = 600.0) -> None:
@@ -41,12 +43,14 @@ class DaskExecutor(Crew):
         self.jobs: dict[str, Any] = {}
 
     def open(self) -> None:
+        if self.client is not None and self.client.status == "closed":
+            self.close()  # Dask gave up a scheduler that was gone for a while; it may be back
         if self.client is not None:
             return
         try:
             dask: Any = import_module("distributed")
         except ImportError:
-            raise InvalidInputError("executor dask: is not installed; pip install 'hycop[cluster]'") from None
+            raise InvalidInputError("executor dask: Dask is not installed; run pip install 'hycop[cluster]'") from None
         self.lost = (CancelledError, dask.KilledWorker)
         if self.scheduler is None:
             options = {"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "silence_logs": logging.ERROR}
@@ -68,23 +72,36 @@ class DaskExecutor(Crew):
             self.workers, self.threads = max(1, len(self.alive())), 0  # their cores are theirs to share out
         return super().map(job, total)
 
-    def alive(self) -> Collection[str]:
+    @contextmanager
+    def _reaching(self) -> Iterator[None]:
+        """Errors of a client that has lost its scheduler, of whatever type, say that it is gone."""
         try:
+            yield
+        except self.lost:
+            raise
+        except Exception as error:
+            if self.client.status == "running" and not isinstance(error, OSError):
+                raise
+            where = self.scheduler or "of this machine"
+            why = str(error) if isinstance(error, OSError) else f"connection {self.client.status}"
+            raise SchedulerError(f"dask scheduler {where}: is gone ({why}); restart it, then resume") from None
+
+    def alive(self) -> Collection[str]:
+        with self._reaching():
             addresses = list(self.client.nthreads())
-        except OSError as error:
-            raise SchedulerError(f"dask scheduler {self.scheduler or ''}: is gone ({error}); resume later") from None
         if self.cluster is not None and len(addresses) < self.workers:
             self.cluster.scale(self.workers)  # Dask restarts a dead worker, but gives up one that dies as it starts
         return addresses
 
     def submit(self, worker: str, share: Share) -> Future[Array]:
-        # Pinned, so that it is known who has what and no data go from worker to worker. A pinned task whose worker
-        # dies waits for ever (dask/distributed#7346), hence the look at who is alive.
-        if worker not in self.jobs:
-            with import_module("dask").config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
-                self.jobs[worker] = self.client.submit(pickle.loads, self.payload, workers=[worker], pure=False)
-        pool: Pool = self.client.get_executor(workers=[worker], pure=False)
-        return pool.submit(run_share, self.jobs[worker], *share, self.threads)
+        # Pinned to one worker, so that we know who has what and no data move between workers. A pinned task whose
+        # worker dies waits for ever (dask/distributed#7346), which is why ``alive`` is asked again and again.
+        with self._reaching():
+            if worker not in self.jobs:
+                with import_module("dask").config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
+                    self.jobs[worker] = self.client.submit(pickle.loads, self.payload, workers=[worker], pure=False)
+            pool: Pool = self.client.get_executor(workers=[worker], pure=False)
+            return pool.submit(run_share, self.jobs[worker], *share, self.threads)
 
     def distrust(self, worker: str, future: Future[Array]) -> None:
         self.held[worker] = future
@@ -96,8 +113,8 @@ def _connected(dask: Any, address: str) -> Any:
         await (await asyncio.wait_for(dask.comm.connect(address, CONNECT, **options), CONNECT)).close()
 
     try:
-        # A client would wait for ever for a server that is not Dask's, and complain again when it is collected.
-        with ThreadPoolExecutor(1) as thread:  # as this one may be in an event loop already
+        # A client would wait for ever for a server that is not Dask's, and log an error when it is garbage collected.
+        with ThreadPoolExecutor(1) as thread:  # this thread may have a running event loop already
             thread.submit(lambda: asyncio.run(probe())).result()
         return dask.Client(address, timeout=CONNECT, set_as_default=False)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Workers that are given shares of a job and watched: who dies or freezes is replaced, its share computed again."""
+"""Workers that compute shares of a job. One that dies or freezes is replaced and its share is computed again."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ import numpy as np
 from hycop.errors import HyCOPError, InvalidInputError
 from hycop.executors.executor import Array, Executor, Job, Share, checked_result, shares
 
-SHARES = 4  # for every worker: enough that a slow one does not hold up the others at the end
-ATTEMPTS = 3  # at a share, and at starting a process
-TICK = 0.1  # seconds between looks at the health of the workers
-STARTUP = 60.0  # seconds a worker may take to start or to come back, on a busy machine
+SHARES = 4  # shares per worker: enough that a slow worker does not delay the end
+ATTEMPTS = 3  # how often a share is computed, and a process started, before giving up
+TICK = 0.1  # seconds between checks that the workers are alive
+STARTUP = 60.0  # seconds that a worker may take to start or to come back on a busy machine
+MOST_WORKERS = 1024  # processes that one executor starts at most
 
 
 class WorkerError(HyCOPError, RuntimeError):
-    """Workers die or freeze again and again, or there are none."""
+    """Workers keep dying or freezing, or there are none."""
 
 
 def _cores() -> int:
@@ -37,29 +38,31 @@ def _cores() -> int:
 
 
 class Crew(Executor):
-    """Workers that compute one share at a time each, and are watched."""
+    """Workers that compute one share at a time each; dead and late ones are noticed."""
 
-    lost: tuple[type[BaseException], ...] = (BrokenProcessPool, CancelledError)  # how the loss of a worker shows
+    lost: tuple[type[BaseException], ...] = (BrokenProcessPool, CancelledError)  # what a lost worker's future raises
 
     def __init__(self, workers: int | None, timeout: float) -> None:
         self.workers = _cores() if workers is None else workers
         self.timeout = timeout
         self.threads = max(1, _cores() // max(1, self.workers))
-        if self.workers < 1 or not timeout > 0:
-            raise InvalidInputError(f"workers {workers}, timeout {timeout} s a share: positive numbers are needed")
-        self.held: dict[Any, Future[Array]] = {}  # workers still busy with what nobody waits for
+        if not 1 <= self.workers <= MOST_WORKERS:
+            raise InvalidInputError(f"workers is {workers}: give a number from 1 to {MOST_WORKERS}")
+        if not timeout > 0:
+            raise InvalidInputError(f"timeout is {timeout}: give a positive number of seconds per share")
+        self.held: dict[Any, Future[Array]] = {}  # workers still busy with a share that is no longer needed
 
     @abstractmethod
     def alive(self) -> Collection[Any]:
-        """The workers that are there, as far as can be known."""
+        """The workers that can take a share, as far as is known."""
 
     @abstractmethod
     def submit(self, worker: Any, share: Share) -> Future[Array]:
-        """Gives the worker a share of the present job."""
+        """Gives the worker a share of the current job."""
 
     @abstractmethod
     def distrust(self, worker: Any, future: Future[Array]) -> None:
-        """Deals with a worker whose result is late or no longer wanted."""
+        """Handles a worker whose result is late or no longer needed."""
 
     def map(self, job: Job, total: int) -> Array:
         self.open()
@@ -83,7 +86,7 @@ class _Task:
 
 
 class _Run:
-    """One job on its way: who computes which share, and what has come back."""
+    """One job in progress: which worker computes which share, and the results so far."""
 
     def __init__(self, crew: Crew, shares: list[Share]) -> None:
         self.crew = crew
@@ -95,7 +98,7 @@ class _Run:
         self.hopeful = time.monotonic()
 
     def step(self) -> None:
-        """Takes in what is done, gives out what is to do, and waits for news."""
+        """Collects finished shares, gives out waiting ones, and waits for a result."""
         alive = self.crew.alive()
         for future, task in list(self.tasks.items()):
             self.look_at(future, task, alive)
@@ -106,16 +109,18 @@ class _Run:
                 self.employ(worker, self.waiting.popleft())
         limit = 2 * STARTUP + (self.crew.timeout if alive else 0)
         if time.monotonic() > self.hopeful + limit:
-            raise WorkerError(f"no worker was free for {limit:g} s; see what became of them, and start others")
+            raise WorkerError(f"no worker was free for {limit:g} s; check that workers run, and start new ones")
         wait(self.tasks or [Future()], timeout=TICK, return_when=FIRST_COMPLETED)
 
     def look_at(self, future: Future[Array], task: _Task, alive: Collection[Any]) -> None:
-        """Takes the result of a task, or has its share computed again if its worker is dead or late."""
+        """Takes the result of a task, or queues its share again if its worker is dead or late."""
         if future.done():
             del self.tasks[future]
             try:
                 self.results.setdefault(task.share, checked_result(future.result(), task.share))
-                self.waiting = deque(share for share in self.waiting if share != task.share)  # if it was late
+                self.waiting = deque(
+                    share for share in self.waiting if share != task.share
+                )  # a late worker's share was queued again
             except self.crew.lost:
                 self.repeat(task)
         elif task.worker not in alive:
@@ -132,8 +137,9 @@ class _Run:
         task.repeated = True
         self.failures[task.share] += 1
         if self.failures[task.share] == ATTEMPTS:
-            what = f"{ATTEMPTS} workers died over {task.share[1]} members from {task.share[0]} on"
-            raise WorkerError(f"{what}, or took more than {self.crew.timeout:g} s; raise timeout, or compute locally")
+            what = f"{ATTEMPTS} workers died or took more than {self.crew.timeout:g} s"
+            which = f"members {task.share[0]} to {sum(task.share) - 1}"
+            raise WorkerError(f"{what} over {which}; raise timeout, or use the local executor")
         self.waiting.appendleft(task.share)
 
     def employ(self, worker: Any, share: Share) -> None:
@@ -141,7 +147,7 @@ class _Run:
         try:
             self.tasks[self.crew.submit(worker, share)] = _Task(worker, share, now + self.crew.timeout)
             self.hopeful = now
-        except self.crew.lost:  # it died before it had the share, which therefore is not to blame
+        except self.crew.lost:  # it died before it got the share, so that is no failure of the share
             self.waiting.appendleft(share)
 
 

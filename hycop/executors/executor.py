@@ -1,4 +1,4 @@
-"""What an executor is, and the simplest one: this process."""
+"""The contract of an executor, and the simplest one: this process."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ Share = tuple[int, int]
 
 
 class Executor(Protocol):
-    """Something that runs jobs. Use it in a ``with`` statement, or close it, so that no process stays behind."""
+    """Runs jobs. Use it in a ``with`` statement or close it, so that no process is left running."""
 
     def map(self, job: Job, total: int) -> Array:
-        """The results of members 0 … total−1, in this order. What the job raises is raised here."""
+        """The results of members 0 … total−1, in this order. Errors of the job are raised here."""
 
     def open(self) -> None:
-        """Starts or connects what is needed; ``map`` does it too, but who opens first fails first."""
+        """Starts or connects the workers; ``map`` does so too, but an early call reports errors early."""
         return
 
     def close(self) -> None:
-        """Ends what was started."""
+        """Ends the workers that it started."""
         return
 
     def __enter__(self) -> Executor:
@@ -40,7 +40,7 @@ class Executor(Protocol):
 
 def shares(total: int, parts: int) -> list[Share]:
     if total < 1:
-        raise InvalidInputError(f"{total} members: at least one is needed")
+        raise InvalidInputError(f"a job of {total} members: it needs at least one")
     parts = min(total, parts)
     return [(first, end - first) for first, end in pairwise(total * i // parts for i in range(parts + 1))]
 
@@ -48,7 +48,9 @@ def shares(total: int, parts: int) -> list[Share]:
 def checked_result(result: Array, share: Share) -> Array:
     result = np.asarray(result)
     if result.shape[:1] != share[1:]:
-        raise InvalidInputError(f"the job gave results of shape {result.shape} for {share[1]} members: one row each")
+        raise InvalidInputError(
+            f"the job returned shape {result.shape} for {share[1]} members: it must return one row each"
+        )
     return result
 
 

@@ -6,6 +6,7 @@ import os
 import pickle
 import signal
 import time
+import warnings
 from collections.abc import Collection
 from concurrent.futures import Future, ProcessPoolExecutor
 from multiprocessing import get_context, parent_process
@@ -18,11 +19,11 @@ from hycop.executors.executor import Array, Job, Share
 
 
 class ProcessExecutor(Crew):
-    """Processes on this machine, each with its part of the cores.
+    """Processes on this machine that share its cores.
 
-    A worker that dies is replaced and its share computed again, and so is one that takes more than ``timeout``
-    seconds over a share (frozen, swapped out): give more than a share ever takes. Workers are spawned, not forked,
-    so a script must guard its main part with ``if __name__ == "__main__":``. They die with this process.
+    A worker that dies is replaced and its share is computed again. So is one that takes more than ``timeout`` seconds
+    over a share (frozen, swapped out): choose it larger than any share takes. Workers are spawned, not forked, so a
+    script must guard its main part with ``if __name__ == "__main__":``. They end when this process ends.
     """
 
     def __init__(self, workers: int | None = None, timeout: float = 600.0) -> None:
@@ -48,7 +49,9 @@ class ProcessExecutor(Crew):
         for worker in [worker for worker in self.crew if not worker.is_alive()]:
             self.failed_starts = 0 if worker.is_ready() else self.failed_starts + 1
             if self.failed_starts == ATTEMPTS:
-                raise WorkerError(f"{ATTEMPTS} processes died as they started; is a script's __main__ not guarded?")
+                raise WorkerError(
+                    f"{ATTEMPTS} processes died as they started; guard the script with if __name__ == '__main__':"
+                )
             self.crew.remove(worker)
             worker.end()
         self.open()
@@ -62,13 +65,13 @@ class ProcessExecutor(Crew):
 
 
 class _Process:
-    """A pool of one process, so that a death concerns one share only; a fork would copy Numba's threads midway."""
+    """A pool of one process, so that a death loses one share only; a fork would copy Numba's running threads."""
 
     def __init__(self) -> None:
         self.pool = ProcessPoolExecutor(1, get_context("spawn"), initializer=_prepare_process)
         self.ready = self.pool.submit(os.getpid)
         self.deadline = time.monotonic() + STARTUP
-        # Only the pool knows its process, and one that froze while it started could not tell its number.
+        # Asking the process for its number would not do: it may freeze while it starts.
         (self.process,) = self.pool._processes.values()
 
     def is_ready(self) -> bool:
@@ -84,12 +87,13 @@ class _Process:
 
 
 def _prepare_process() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then ends its workers
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends its workers
+    warnings.simplefilter("ignore", RuntimeWarning)  # NumPy's overflows: what becomes of them is in the results
     Thread(target=_die_with_parent, daemon=True).start()
 
 
 def _die_with_parent() -> None:
-    """A pool's process waits on a pipe that it can itself write to, so it would outlive a parent that was killed."""
+    """Ends this process with its parent. It waits on a pipe whose other end it holds too, so it would not notice."""
     if parent := parent_process():
         parent.join()
         os._exit(1)
