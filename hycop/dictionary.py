@@ -90,3 +90,6 @@ class Dictionary(Mapping[str, Primitive]):
                 if primitive.advances == self[name].advances and set(grid.boundary) <= boundaries_of(primitive)
             ]
             checked_boundaries(name, self[name], grid, able)
+
+    def fingerprint(self) -> str:
+        return repr(self)

@@ -32,6 +32,13 @@ MOST_FINER = 64
 """How many times as often as its length asks for."""
 
 
+@dataclass(frozen=True)
+class Equation:
+    name: str
+    processes: tuple[str, ...]
+    channels: tuple[Channel, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class Model:
     """All that a trained surrogate is, as immutable data; a model folder holds exactly this."""
@@ -67,6 +74,10 @@ class Model:
     """Names of primitives that were not there when it was trained."""
     trained_boundary: tuple[str, ...] | None = None
     """The boundary of training, if ``boundary`` is another one."""
+
+    @property
+    def equation(self) -> Equation:
+        return Equation(self.problem, self.processes, self.channels)
 
     def programs(self, query: Query, dictionary: Dictionary | None = None) -> ProgramBatch:
         """A program per query: the policy's, or the classical one where the gate has decided so; for times beyond the
@@ -152,9 +163,13 @@ class Model:
         if self.static_theta is None or not isinstance(self.policy, SlotPolicy):
             return None
         nothing = View(FeatureMap(()), FeatureRange((), ()), self.view.gain_features, self.view.gain_ranges)
-        gate = replace(self.gate, kept=True, classical_when_clipped=False, classical_when_far=False)
         return replace(
-            self, policy=self.policy.alone(), theta=self.static_theta, view=nothing, gate=gate, static_theta=None
+            self,
+            policy=self.policy.alone(),
+            theta=self.static_theta,
+            view=nothing,
+            gate=self.gate.opened(),
+            static_theta=None,
         )
 
     def measure(self, query: Query, dictionary: Dictionary | None = None) -> Outcome:

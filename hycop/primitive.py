@@ -168,3 +168,7 @@ def update_work(setting: Setting, updates: float | Array) -> Array:
     """Work of a number of sweeps over all channel-cells, per sample."""
     per_sweep = float(len(setting.channels) * setting.grid.cells)
     return np.broadcast_to(np.asarray(updates, dtype=np.float64) * per_sweep, (setting.batch,)).copy()
+
+
+def fingerprint(primitive: Primitive) -> str:
+    return repr(primitive)

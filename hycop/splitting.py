@@ -54,6 +54,12 @@ class Scheme:
             )
         return replace(self, copies=self.copies * copies)
 
+    with_substeps = times
+
+    @property
+    def substeps(self) -> int:
+        return self.copies
+
     def with_outer(self, primitive: str) -> Scheme:
         return replace(self, outer=primitive)
 

@@ -226,6 +226,9 @@ class HyCOP:
         """The program for the first of the states at one time."""
         return self.model.programs(self.query(np.asarray(u0)[:1], params, t, lengths, boundary))[0]
 
+    def solve(self, query: Query) -> Outcome:
+        return self.model.measure(query)
+
     def measure(self, query: Query, dictionary: Dictionary | None = None) -> Outcome:
         return self.model.measure(query, dictionary)
 

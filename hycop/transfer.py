@@ -35,6 +35,7 @@ def swap(
     primitives: Mapping[str, str | Primitive] | None = None,
     auto: bool = False,
     finer: int | None = None,
+    substeps: int | None = None,
 ) -> Swapped:
     """A new model with the policy, theta and features of the old one, and with other ``boundary`` or ``primitives``.
 
@@ -46,6 +47,7 @@ def swap(
     and poor between walls. ``finer`` repeats every program so many times as often; if it is not given, leaving the
     trained boundary doubles what it was and coming back halves it. ``unsettled`` tells whether that is enough.
     """
+    finer = substeps if finer is None else finer
     _check_parts(model, primitives)
     before = model.model
     grid = Grid.box((1,) * len(before.boundary), before.lengths, before.boundary)

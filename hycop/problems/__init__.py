@@ -8,7 +8,7 @@ from hycop.errors import UnknownNameError
 from hycop.problems import adr, burgers, compressible, dam_break, kuramoto_sivashinsky, shallow_water
 from hycop.problems.definition import Problem, Split
 
-__all__ = ["PROBLEMS", "Problem", "Split", "kin_of", "problem"]
+__all__ = ["PROBLEMS", "Problem", "Split", "find_problem", "kin_of", "problem", "same_equation"]
 
 FAMILIES = (adr, burgers, shallow_water, dam_break, kuramoto_sivashinsky, compressible)
 
@@ -42,3 +42,7 @@ def _alike(one: Problem, other: Problem) -> bool:
         other.channels,
         set(other.parameters),
     )
+
+
+find_problem = problem
+same_equation = kin_of

@@ -100,6 +100,10 @@ class Problem:
         return chosen
 
     @property
+    def reported_variables(self) -> Border | None:
+        return self.border
+
+    @property
     def dictionary(self) -> Dictionary:
         """The default dictionary: the first of the named ones."""
         return next(iter(self.dictionaries.values()))

@@ -50,6 +50,10 @@ class TrainingConfig(BaseModel):
     start: Literal["zero", "random"] = "zero"
     checkpoint_every: int = Field(1, ge=1)
 
+    @property
+    def substeps(self) -> int:
+        return self.repeats
+
 
 PRESETS: Mapping[str, Mapping[str, object]] = {
     "quick": {},
@@ -89,7 +93,8 @@ def configured(preset: str = "quick", overrides: Mapping[str, object] | None = N
     """
     if preset not in PRESETS:
         raise UnknownNameError("preset", preset, PRESETS)
-    for name in overrides or {}:
+    overrides = {"repeats" if name == "substeps" else name: value for name, value in (overrides or {}).items()}
+    for name in overrides:
         if name not in TrainingConfig.model_fields:
             raise UnknownNameError("setting", name, TrainingConfig.model_fields)
     try:

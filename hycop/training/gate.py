@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby
 
 import numpy as np
@@ -68,6 +68,11 @@ class Gate:
     def scheme(self) -> Scheme:
         """The classical scheme."""
         return splitting(self.classical).within(self.cover)
+
+    def opened(self) -> Gate:
+        """The gate that always lets the policy through."""
+        open_ = {"classical_when_clipped": False, "classical_when_far": False, "classical_when_repeated": False}
+        return replace(self, kept=True, **open_)
 
     def to_json(self) -> dict[str, object]:
         return asdict(self)
