@@ -5,7 +5,7 @@ from hycop.conformance import check_primitive
 from hycop.data import Dataset, load, save
 from hycop.dictionary import Dictionary
 from hycop.errors import HyCOPError
-from hycop.evaluation import evaluate, limit
+from hycop.evaluation import ByHand, Composed, Contender, DictionaryLimit, composed, evaluate, limit
 from hycop.execution import measure, run, simplify, trace
 from hycop.grid import Grid, restrict
 from hycop.primitive import ALL_CHANNELS, EXACT, Primitive, Symbol
@@ -21,9 +21,13 @@ from hycop.version import __version__
 __all__ = [
     "ALL_CHANNELS",
     "EXACT",
+    "ByHand",
     "Channel",
+    "Composed",
+    "Contender",
     "Dataset",
     "Dictionary",
+    "DictionaryLimit",
     "Grid",
     "HyCOP",
     "HyCOPError",
@@ -39,6 +43,7 @@ __all__ = [
     "UntrustedWarning",
     "__version__",
     "check_primitive",
+    "composed",
     "evaluate",
     "find_primitive",
     "limit",

@@ -11,9 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from hycop.evaluation import Row
+from hycop.evaluation import Row, Variant
 from hycop.experiments.table import Bench, Table
-from hycop.plots import Figure
 from hycop.policy import Allotment, SlotPolicy, affordable_tilts
 from hycop.primitive import boundaries_of
 from hycop.problems import PROBLEMS, Problem
@@ -89,7 +88,7 @@ def _facts(problem: Problem) -> Iterator[Row]:
             split="",
             method="",
             dictionary=dictionary,
-            variant=text,
+            variant=Variant.of({text: ""} if text else {}),
             time="",
             grid="x".join(map(str, problem.shape)),
             boundary=problem.grid().boundary_name,
@@ -120,12 +119,14 @@ def _facts(problem: Problem) -> Iterator[Row]:
     yield fact("reference", reference.refinement, f"{reference}, as many times finer")
 
 
-def build(bench: Bench) -> list[Row]:
+def _all_facts(bench: Bench, seed: int) -> list[Row]:
     return [row for problem in PROBLEMS.values() for row in _facts(problem)]
 
 
-def figures(bench: Bench, rows: Sequence[Row]) -> Mapping[str, Figure]:
-    return {}
-
-
-TABLE = Table("coverage", "what every problem is: processes, primitives, traits, sizes", 1, build, figures, "quick", 1)
+TABLE = Table(
+    "coverage",
+    "what every problem is: processes, primitives, traits, sizes",
+    {"facts": _all_facts},
+    preset="quick",
+    seeds=1,
+)

@@ -10,7 +10,7 @@ import numpy as np
 
 from hycop.data import Dataset
 from hycop.dictionary import Dictionary
-from hycop.evaluation import limit
+from hycop.evaluation import Opponents, limit
 from hycop.execution import measure
 from hycop.executors import Executor, LocalExecutor
 from hycop.features import FeatureMap, FeatureRange
@@ -23,7 +23,7 @@ from hycop.query import Query
 from hycop.splitting import Scheme
 from hycop.training.checkpoint import Journal, array_hash, fingerprint, stoppable
 from hycop.training.config import TrainingConfig
-from hycop.training.gate import Gate, Opponents, gate
+from hycop.training.gate import Gate, gate
 from hycop.training.objective import Objective, infinite_if_lost
 from hycop.training.progress import Meter, Report
 from hycop.training.recipe import Recipe
