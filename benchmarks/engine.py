@@ -7,7 +7,7 @@ from benchmarks.measure import Ratio, interleaved, median_ratio, milliseconds
 from hycop.execution import run
 from hycop.primitive import flow_of
 from hycop.query import Query
-from hycop.splitting import splitting
+from hycop.schemes import splitting
 
 
 def by_hand(query: Query) -> object:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from benchmarks.data import SPECTRAL, adr_query
 from benchmarks.measure import Ratio, peak_bytes
 from hycop.execution import run
-from hycop.splitting import splitting
+from hycop.schemes import splitting
 
 
 def run_peak(batch: int, cells: int, axes: int, memory: int) -> int:

@@ -23,7 +23,7 @@ from hycop.grid import Array
 from hycop.policy import Allotment, Inputs, Pattern, PositionPolicy, SlotPolicy
 from hycop.program import EMPTY, ProgramBatch
 from hycop.query import Query
-from hycop.splitting import splitting
+from hycop.schemes import splitting
 from hycop.training.objective import Objective
 
 PROCESSES = ("advection", "diffusion", "reaction")

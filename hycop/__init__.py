@@ -6,7 +6,7 @@ from hycop.data import Dataset, load, save
 from hycop.dictionary import Dictionary
 from hycop.equation import Coefficient, Equation
 from hycop.errors import HyCOPError
-from hycop.evaluation import evaluate, limit
+from hycop.evaluation import ByHand, Composed, Contender, DictionaryLimit, composed, evaluate, limit
 from hycop.execution import measure, run, simplify, trace
 from hycop.grid import Grid, restrict
 from hycop.inspection import answers
@@ -26,10 +26,14 @@ __all__ = [
     "ALL_CHANNELS",
     "EXACT",
     "Answer",
+    "ByHand",
     "Channel",
     "Coefficient",
+    "Composed",
+    "Contender",
     "Dataset",
     "Dictionary",
+    "DictionaryLimit",
     "Equation",
     "Grid",
     "HyCOP",
@@ -47,6 +51,7 @@ __all__ = [
     "__version__",
     "answers",
     "check_primitive",
+    "composed",
     "evaluate",
     "find_primitive",
     "fingerprint",

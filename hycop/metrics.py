@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
-from typing import NamedTuple
 
 import numpy as np
 from scipy import fft
@@ -283,33 +282,13 @@ STATISTICS: Mapping[str, Metric] = MappingProxyType({"spectrum_error": spectrum_
 """One value for all samples together."""
 
 
-def metric(name: str) -> Metric:
+def find_metric(name: str) -> Metric:
     """A metric by its name: one value per sample, or one for all of them where it is statistical.
 
-    >>> metric("rel_l2") is rel_l2
+    >>> find_metric("rel_l2") is rel_l2
     True
     """
     known = {**METRICS, **STATISTICS}
     if name not in known:
         raise UnknownNameError("metric", name, known)
     return known[name]
-
-
-class Summary(NamedTuple):
-    """Mean and standard deviation of a metric over samples or seeds."""
-
-    mean: float
-    std: float
-
-
-@_quiet
-def summary(values: Array) -> Summary:
-    """Mean and standard deviation (with n - 1; 0 for a single value).
-
-    >>> summary(np.array([1.0, 2.0, 3.0]))
-    Summary(mean=2.0, std=1.0)
-    """
-    column = np.asarray(values, dtype=np.float64).reshape(-1)
-    if not column.size:
-        raise InvalidInputError("values: a summary needs at least one value")
-    return Summary(float(column.mean()), float(column.std(ddof=1)) if column.size > 1 else 0.0)

@@ -125,10 +125,11 @@ class Model:
         values = self.scope.view.values(seen)
         return Composition(self._programs(seen, values), values, self.scope.outside(query, values))
 
-    def programs(self, query: Query) -> ProgramBatch:
-        """A program for each query."""
+    def programs(self, query: Query, dictionary: Dictionary | None = None) -> ProgramBatch:
+        """A program for each query, to run with the model's dictionary or with another that has the same names."""
+        model = self if dictionary is None else replace(self, dictionary=dictionary)
         seen = Observed(query, self.equation)
-        return self._programs(seen, self.scope.view.values(seen))
+        return model._programs(seen, self.scope.view.values(seen))
 
     def outside_training(self, query: Query) -> Mapping[str, Array]:
         """Which queries (batch,) lie outside what was trained, by the reason."""

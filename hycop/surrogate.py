@@ -215,8 +215,9 @@ class HyCOP:
         """The program for the first of the states at one time."""
         return self.model.programs(self.query(np.asarray(u0)[:1], params, t, lengths, boundary))[0]
 
-    def programs(self, query: Query) -> ProgramBatch:
-        return self.model.programs(query)
+    def programs(self, query: Query, dictionary: Dictionary | None = None) -> ProgramBatch:
+        """A program for each query, to run with the model's dictionary or with another that has the same names."""
+        return self.model.programs(query, dictionary)
 
     def solve(self, query: Query) -> Outcome:
         """The states at the query times, and the work they took."""

@@ -108,7 +108,9 @@ def test_program(tmp_path: Path) -> None:
     assert sum(step["duration"] for step in content["program"]) == pytest.approx(0.9)
     file = tmp_path / "steps.json"
     file.write_text(json.dumps(content["program"]))
-    both = hycop_command("evaluate", "adr2d", "--program", tmp_path / "p.json", "--samples", "2", "--seeds", "1")
+    both = hycop_command(
+        "evaluate", "adr2d", "--program", tmp_path / "p.json", "--samples", "2", "--seeds", "1", "--force"
+    )
     assert both.returncode == 0, both.stderr
     again = hycop_command("evaluate", "adr2d", "--program", file, "--samples", "2", "--seeds", "1", "--times", "0.3")
     assert again.returncode == 0, again.stderr
@@ -175,7 +177,7 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["evaluate", "adr2d", "--metric", "rel_l1", "--samples", "2"], "unknown metric"),
         (["evaluate", "adr2d", "--program", "advection"], "program step 'advection'"),
         (["evaluate", "adr2d", "--program", "advektion 0.1", "--samples", "2"], "did you mean advection"),
-        (["evaluate", "adr2d", "--program", "diffusion -0.1", "--samples", "2"], "cannot run backwards"),
+        (["evaluate", "adr2d", "--program", "diffusion -0.1", "--samples", "2", "--force"], "cannot run backwards"),
         (["evaluate", "adr2d", "--program", "diffusion nan", "--samples", "2"], "must be finite"),
         (["evaluate", "adr2d", "--scheme", "yoshida", "--samples", "2"], "cannot run backwards"),
         (["evaluate", "adr2d", "--boundary", "wall", "--samples", "2"], "primitive 'advection' cannot handle the wall"),

@@ -199,16 +199,20 @@ def test_options_without_effect_are_refused(words: list[str], said: str, tmp_pat
     assert not list(tmp_path.iterdir())
 
 
-def test_a_program_for_another_time_is_said(tmp_path: Path) -> None:
+def test_a_program_for_another_time_is_refused_unless_forced(tmp_path: Path) -> None:
     file = tmp_path / "data.nc"
     hycop.save(made("ad1d"), file)
-    for program, said in (
-        ("advection 0.01, diffusion 0.005", "--program takes diffusion 0.005 in all, but T is 0.01"),
-        ("advection 0.004, diffusion 0.01, advection 0.006", ""),
-    ):
-        result = hycop_command("evaluate", "ad1d", "--data", file, "--program", program)
-        assert result.returncode == 0
-        assert said in result.stderr if said else not result.stderr
+    asked = ("evaluate", "ad1d", "--data", file, "--program")
+    short, right = "advection 0.01, diffusion 0.005", "advection 0.004, diffusion 0.01, advection 0.006"
+    refused = one_line(hycop_command(*asked, short))
+    assert "--program: the program takes diffusion 0.005 in all, but T is 0.01" in refused and "--force" in refused
+    for words in ((short, "--force"), (right,)):
+        result = hycop_command(*asked, *words)
+        assert result.returncode == 0 and not result.stderr
+    drawn = one_line(
+        hycop_command("evaluate", "ad1d", "--times", "0.1,0.2", "--program", "advection 0.1, diffusion 0.1")
+    )
+    assert "T is 0.1..0.2" in drawn
 
 
 def test_help_says_how_to_list_what_there_is() -> None:

@@ -24,7 +24,7 @@ from hycop.primitives import (
     SqrtDensityViscosity,
 )
 from hycop.query import Channel, Query, Setting
-from hycop.splitting import splitting
+from hycop.schemes import splitting
 
 KINDS = (CentralEuler, MusclEuler, SqrtDensityViscosity, FiniteVolumeGasViscosity, CompressibleNavierStokes)
 every_kind = pytest.mark.parametrize("kind", KINDS)

@@ -20,7 +20,7 @@ from hycop.primitives import (
     MusclEuler,
 )
 from hycop.query import Query, Setting
-from hycop.splitting import splitting
+from hycop.schemes import splitting
 from tests.test_compressible import CONSERVATIVE, SHOCKS, SPECTRAL, conserved, nrmse, primitive_fields, setting_of
 
 FIXTURE = (

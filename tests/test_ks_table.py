@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 
 import hycop.experiments.ks as ks
-from hycop.experiments import table
+from hycop.evaluation import Composed
+from hycop.experiments import assembled, find_table
 from hycop.experiments.judging import CLASSICAL
 from hycop.experiments.table import Bench, Learned
 from hycop.metrics import rel_l2
 from hycop.model import Model
 from hycop.problems import problem
 from hycop.query import Query
-from hycop.splitting import splitting
+from hycop.schemes import splitting
 from hycop.surrogate import HyCOP
 
 TINY: dict[str, Any] = {
@@ -71,7 +72,7 @@ def test_segments_follow_each_other(short: None) -> None:
     chosen, scheme = problem("ks1d"), splitting("Strang x8(outer=nonlinear)")
     data = chosen.sample(2, "id", 3, times=ks.TIMES.tolist())
     start = Query(data.states[:, 0], data.setting, np.full(2, ks.SEGMENT))
-    run = ks.rolled(scheme, start)
+    run = ks.rolled(Composed(scheme, chosen.dictionary, chosen.refinement), start)
     assert run.states.shape == data.states[:, 1:].shape and run.longest == ks.SEGMENT / 8
     assert rel_l2(run.states[:, 3], data.states[:, 4], data.setting).max() < 0.05
     lessons = ks.segments(2, 0)
@@ -89,9 +90,9 @@ def test_the_perturbed_truth_parts_slowly() -> None:
 
 def test_table(short: None) -> None:
     bench = Bench(3, 1, lambda what, share: None)
-    rows = ks.build(bench)
+    rows = assembled(ks.TABLE, bench)
     assert all(np.isfinite(row.value) for row in rows)
-    found = {(row.variant, row.split, row.method, row.metric): row for row in rows}
+    found = {(str(row.variant), row.split, row.method, row.metric): row for row in rows}
     for method in ("HyCOP", "static", CLASSICAL, ks.PERTURBED, "limit"):
         for metric in ks.STATISTICS:
             assert all(("direct", split, method, metric) in found for split in ks.SPLITS)
@@ -99,7 +100,7 @@ def test_table(short: None) -> None:
     assert found["direct", "id", CLASSICAL, "spectrum_error"].paper is None
     assert found["attractor", "ood-w", "HyCOP", "longest step"].value <= ks.SEGMENT
     assert set(ks.figures(bench, rows)) == {"ks_id", "ks_ood-w", "ks_ood-t", "ks_ood-wt"}
-    assert table("ks") is ks.TABLE
+    assert find_table("ks") is ks.TABLE
     check_what_follows(bench.learned("ks1d", 0).model.model)
 
 

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from hycop import evaluation, surrogate
+from hycop import surrogate
 from hycop.data import Dataset, write_pdebench
-from hycop.evaluation import Row
-from hycop.experiments import fixtures, ns, table
+from hycop.evaluation import Row, limits, opponents
+from hycop.experiments import assembled, find_table, fixtures, ns
 from hycop.experiments.judging import CLASSICAL
 from hycop.experiments.table import Bench
 from hycop.problems import PROBLEMS, compressible
-from hycop.training import TrainingConfig, gate
+from hycop.training import TrainingConfig
 
 SMALLEST = {"samples": 8, "max_steps": 5, "tries": 1, "patterns": 1, "rounds": 1, "iterations": 1, "metric": "nrmse"}
 SPLITS = ("pdebench", "id", "ood"), ("converged", "id", "ood")
@@ -24,8 +24,8 @@ SPLITS = ("pdebench", "id", "ood"), ("converged", "id", "ood")
 def bench(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Bench:
     """Two samples on small grids with coarse truths; models that learn next to nothing and are judged by few."""
     monkeypatch.setattr(compressible, "FINEST", 8)
-    monkeypatch.setattr(gate, "COPIES", (1,))
-    monkeypatch.setattr(evaluation, "LIMIT_SCHEME", "Strang")
+    monkeypatch.setattr(opponents, "SUBSTEPS", (1,))
+    monkeypatch.setattr(limits, "LIMIT_SCHEME", "Strang")
     monkeypatch.setattr(ns, "CONVERGED", (8, 8))
     for name in ("ns2d", "ns2d-pdebench"):
         small = replace(PROBLEMS[name], shape=(8, 8), settings=SMALLEST, presets={}, estimated=0)
@@ -43,22 +43,22 @@ def bench(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Bench:
 def values(rows: list[Row], **fields: str) -> dict[tuple[str, str], float]:
     """Values by method and variant of the rows with these fields."""
     chosen = [row for row in rows if all(getattr(row, name) == value for name, value in fields.items())]
-    return {(row.method, row.variant): row.value for row in chosen}
+    return {(row.method, str(row.variant)): row.value for row in chosen}
 
 
 def test_ns(bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     data = PROBLEMS["ns2d-pdebench"].sample(2, "id", seed=9, times=[0.05])
-    write_pdebench(data, tmp_path / ns.PDEBENCH)
+    write_pdebench(data, tmp_path / fixtures.PDEBENCH)
     monkeypatch.setenv(fixtures.FOLDER, str(tmp_path))
-    rows = table("ns").build(bench)
-    lengths = [(method, variant) for method in ("HyCOP", "static", CLASSICAL) for variant in ns.LENGTHS]
+    rows = assembled(find_table("ns"), bench)
+    lengths = [(method, variant) for method in ("HyCOP", "static", CLASSICAL) for variant in map(str, ns.LENGTHS)]
     for name, splits in zip(("ns2d-pdebench", "ns2d"), SPLITS, strict=True):
         for split in splits:
             central = values(rows, problem=name, split=split, metric="nrmse", dictionary="central")
             assert set(central) == {*lengths, (ns.STRANG, ""), ("limit", "")}
             kept = values(rows, problem=name, split=split, metric="drift mass", dictionary="conservative")
             moved = values(rows, problem=name, split=split, metric="drift momentum", dictionary="conservative")
-            assert set(kept) == {("HyCOP", variant) for variant in ns.LENGTHS}
+            assert set(kept) == {("HyCOP", variant) for variant in map(str, ns.LENGTHS)}
             assert max(*kept.values(), *moved.values()) < 1e-12
             assert set(values(rows, problem=name, split=split, metric="nrmse", dictionary="unsplit")) == {
                 ("unsplit", "")

@@ -22,7 +22,7 @@ from hycop.policy import (
     redundant_primitives,
 )
 from hycop.program import EMPTY
-from hycop.splitting import splitting
+from hycop.schemes import splitting
 
 ADR = ("advection", "diffusion", "reaction")
 

@@ -19,7 +19,7 @@ from hycop.grid import Array, Grid
 from hycop.primitive import EXACT
 from hycop.primitives import ExactLogistic, MusclAdvection, SpectralAdvection, SpectralDiffusion
 from hycop.query import Channel, Query, Setting
-from hycop.splitting import SCHEMES, Scheme, portfolio, process_order, splitting
+from hycop.schemes import SCHEMES, Scheme, portfolio, process_order, splitting
 
 properties = settings(max_examples=60, deadline=None, derandomize=True, database=None)
 ADR = {"advection": SpectralAdvection(), "diffusion": SpectralDiffusion(), "reaction": ExactLogistic()}

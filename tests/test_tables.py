@@ -10,16 +10,17 @@ import pytest
 
 from hycop import surrogate
 from hycop.data import Dataset
-from hycop.evaluation import Row, answered
+from hycop.evaluation import Composed, Row, opponents
 from hycop.experiments import (
+    assembled,
     es,
+    find_table,
     fixed_time,
     fixtures,
     interpretation,
     one_dimensional,
     resolution,
     robustness,
-    table,
     trajectory,
 )
 from hycop.experiments.coverage import TRAITS
@@ -29,8 +30,8 @@ from hycop.metrics import rel_l2
 from hycop.policy import Pattern, SlotPolicy
 from hycop.problems import PROBLEMS, adr, burgers, shallow_water
 from hycop.program import Program, ProgramBatch
-from hycop.splitting import splitting
-from hycop.training import TrainingConfig, gate
+from hycop.schemes import splitting
+from hycop.training import TrainingConfig
 
 SMALLEST = {"samples": 8, "max_steps": 3, "tries": 1, "patterns": 1, "rounds": 1, "iterations": 1, "refinement": 1}
 
@@ -41,7 +42,7 @@ def bench(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Bench:
     for family in (adr, shallow_water):
         monkeypatch.setattr(family, "FINEST", {1: 64, 2: 32})
     monkeypatch.setattr(burgers, "FINEST", 64)
-    monkeypatch.setattr(gate, "COPIES", (1,))
+    monkeypatch.setattr(opponents, "SUBSTEPS", (1,))
     for name in ("ad1d", "burgers1d", "swe1d", "ad2d", "adr2d", "swe2d"):
         known = PROBLEMS[name]
         shape = (16,) if len(known.shape) == 1 else (8, 8)
@@ -66,10 +67,10 @@ WHOLE = {*SPLIT, "unsplit"}
 
 
 def test_one_dimension(bench: Bench) -> None:
-    rows = table("1d").build(bench)
+    rows = assembled(find_table("1d"), bench)
     assert methods(rows, problem="ad1d", split="id", metric="rel_l2") <= SPLIT
     assert methods(rows, problem="swe1d", split="ood", metric="rmse") == WHOLE
-    same = [row for row in rows if row.variant == "truth=same grid" and row.metric == "rel_l2"]
+    same = [row for row in rows if row.variant.get("truth") == "same grid" and row.metric == "rel_l2"]
     assert {row.split for row in same} == {"id", "ood"} and all(row.truth.startswith("same grid") for row in same)
     assert all(row.value == 0 for row in same if row.method == "limit")  # which is that truth
     quoted = {(row.problem, row.split): row.paper for row in rows if row.paper is not None and not row.variant}
@@ -80,7 +81,7 @@ def test_one_dimension(bench: Bench) -> None:
 
 def test_fixed_time(bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(fixtures.FOLDER, str(pyclaw_like(tmp_path)))
-    rows = table("fixed-time").build(bench)
+    rows = assembled(find_table("fixed-time"), bench)
     for split in ("id", "ood", "pyclaw id", "pyclaw ood"):
         assert methods(rows, problem="swe2d", split=split, metric="crmse_paper") == WHOLE
     assert not methods(rows, problem="adr2d", metric="crmse_paper")
@@ -97,10 +98,10 @@ def test_fixed_time(bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 def test_trajectory(bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     told: list[str] = []
     monkeypatch.setenv(fixtures.FOLDER, str(tmp_path))
-    rows = table("trajectory").build(replace(bench, progress=lambda text, share: told.append(text)))
-    assert "without PyClaw" in told[-1]
+    rows = assembled(find_table("trajectory"), replace(bench, remark=told.append))
+    assert len(told) == 1 and fixtures.PYCLAW in told[0] and fixtures.FOLDER in told[0]
     assert {row.split for row in rows} == {"id", "ood", "train"}
-    ours = {(row.problem, row.variant): row for row in rows if (row.method, row.metric) == ("HyCOP", "rel_l2")}
+    ours = {(row.problem, str(row.variant)): row for row in rows if (row.method, row.metric) == ("HyCOP", "rel_l2")}
     assert {variant for _, variant in ours} == {f"steps={steps}" for steps in (1, 5, 10, 20)}
     assert ours["adr2d", "steps=20"].time == 0.4 and ours["swe2d", "steps=20"].time == 1.0
     assert ours["swe2d", "steps=5"].paper is not None
@@ -109,7 +110,7 @@ def test_trajectory(bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 
 def test_coverage() -> None:
-    rows = table("coverage").build(Bench(1, 1, lambda text, share: None))
+    rows = assembled(find_table("coverage"), Bench(1, 1, lambda text, share: None))
     assert {row.problem for row in rows} == set(PROBLEMS)
     ticks = [row for row in rows if row.metric in TRAITS and row.paper is not None]
     assert len(ticks) == 8 * len(TRAITS) and all(row.value == row.paper for row in ticks)
@@ -130,32 +131,34 @@ def pyclaw_like(folder: Path) -> Path:
 def test_dam_breaks(bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(fixtures.FOLDER, str(tmp_path))
     monkeypatch.setitem(PROBLEMS, "dambreak2d", replace(PROBLEMS["dambreak2d"], shape=(24, 24)))
-    rows = table("dambreak").build(bench)
+    rows = assembled(find_table("dambreak"), bench)
     assert methods(rows, split="ritter") == {"unsplit"}
     known = {row.method: row for row in rows if row.metric == "rel_l2 of h" and row.split == "stoker"}
     assert set(known) == {"HyCOP (periodic)", "HyCOP (walls)", CLASSICAL, "unsplit"}
     found = [row for row in rows if row.metric == "rel_l2 of h"]
-    errors = {row.variant: row.value for row in found if row.method == "HyCOP (walls)" and row.split == "stoker"}
-    (periodic,) = (row.value for row in found if (row.method, row.variant) == ("HyCOP (periodic)", "program^m, T=5"))
+    errors = {str(row.variant): row.value for row in found if row.method == "HyCOP (walls)" and row.split == "stoker"}
+    (periodic,) = (
+        row.value for row in found if (row.method, str(row.variant)) == ("HyCOP (periodic)", "program^m, T=5")
+    )
     assert errors["program^m, T=5"] < 0.2 * periodic and errors["program^2m, T=5"] < 0.2 * periodic
     assert all(row.value < 1e-12 for row in rows if row.metric == "mass drift")
     assert all(row.value >= 0 for row in rows if row.metric == "least depth")
-    assert set(table("dambreak").figures(bench, rows)) == {"dambreak_stoker"}
+    assert set(find_table("dambreak").figures(bench, rows)) == {"dambreak_stoker"}
 
 
 def test_resolution(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resolution, "GRIDS", {(8, 8): 1, (9, 9): 1, (16, 16): 2})
-    rows = table("resolution").build(bench)
+    rows = assembled(find_table("resolution"), bench)
     assert methods(rows, metric="max_error", grid="9x9", split="ood") == {"HyCOP", CLASSICAL, "unsplit"}
     assert {row.dictionary for row in rows if row.method != "truth"} == {"weno5", "unsplit"}
     assert {row.grid for row in rows if row.method == "truth"} == {"8x8"}  # the only one that is there doubled
     known = {(row.split, row.grid, row.metric, row.method): row for row in rows}
     one, other = bench.data("swe2d", "id", 0, 2, shape=(8, 8), estimated=0), known["id", "16x16", "rel_l2", "unsplit"]
-    first = answered(splitting("Lie"), one.query, PROBLEMS["swe2d"].dictionaries["unsplit"])
+    first = Composed(splitting("Lie"), PROBLEMS["swe2d"].dictionaries["unsplit"]).solve(one.query)
     coarse = float(rel_l2(first.states, one.truth, one.setting)[0])  # of the one sample that the finer grid has too
     assert known["id", "16x16", "fall", "unsplit"].value == pytest.approx(coarse / other.value)
     assert other.samples == 1
-    assert set(table("resolution").figures(bench, rows)) == {"resolution"}
+    assert set(find_table("resolution").figures(bench, rows)) == {"resolution"}
 
 
 def test_changes_of_programs() -> None:
@@ -169,7 +172,7 @@ def test_changes_of_programs() -> None:
 
 
 def test_interpretation(bench: Bench) -> None:
-    rows = table("interpretation").build(bench)
+    rows = assembled(find_table("interpretation"), bench)
     assert {(row.problem, row.dictionary) for row in rows} == {
         ("adr2d", "spectral"),
         ("adr2d", "upwind"),
@@ -180,15 +183,15 @@ def test_interpretation(bench: Bench) -> None:
             mine = {
                 (row.variant, row.metric): row.value
                 for row in rows
-                if row.problem == "adr2d" and row.variant.startswith(f"budget={budget}, {number}=")
+                if row.problem == "adr2d" and row.variant["budget"] == budget and row.variant.get(number)
             }
             numbers = [value for (_, metric), value in mine.items() if metric == number]
             assert len(numbers) == 4 and numbers == sorted(numbers)  # two queries of either split, a bin each
             for place in (variant for variant, metric in mine if metric == number):
                 of = {
-                    metric: [mine[f"{place}, {name}", metric] for name in ("advection", "diffusion", "reaction")]
+                    metric: [mine[place.adding({name: ""}), metric] for name in ("advection", "diffusion", "reaction")]
                     for metric in ("steps", "work share", "gain", "time share")
-                    if (f"{place}, reaction", metric) in mine
+                    if (place.adding({"reaction": ""}), metric) in mine
                 }
                 assert ("time share" in of) == (budget != "consistent")
                 assert sum(of["work share"]) == pytest.approx(1.0) and min(of["steps"]) >= 1
@@ -196,15 +199,16 @@ def test_interpretation(bench: Bench) -> None:
                     assert of["gain"] == pytest.approx([1.0] * 3)
                 if budget == "literal":
                     assert of["gain"] == pytest.approx(of["time share"]) and sum(of["gain"]) == pytest.approx(1.0)
-    trends = {row.variant: row.value for row in rows if row.metric == "gain trend"}
+    trends = {str(row.variant): row.value for row in rows if row.metric == "gain trend"}
     assert trends["budget=consistent, damkohler, reaction"] == 0.0
     assert all(-1 <= row.value <= 1 for row in rows if row.metric.endswith("trend"))
     assert len(interpretation.figures(bench, rows)) == 4
 
 
-def test_robustness(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(robustness, "PARTS", robustness.PARTS[1:])  # swe1d is as swe2d
-    rows = table("robustness").build(replace(bench, samples=8))
+def test_robustness(bench: Bench) -> None:
+    whole = find_table("robustness")
+    parts = {name: part for name, part in whole.parts.items() if name != "redundant swe1d"}  # which is as swe2d
+    rows = assembled(replace(whole, parts=parts), replace(bench, samples=8))
     both = [row for row in rows if row.variant in (robustness.OWN, robustness.EXTENDED) and row.metric == "rel_l2"]
     assert {(row.problem, row.split) for row in both} == {("swe2d", "id"), ("swe2d", "ood")}
     assert {row.method for row in both} == {"HyCOP", robustness.BEFORE, "limit"}
@@ -213,11 +217,11 @@ def test_robustness(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     missing = {row.variant: row for row in rows if (row.split, row.method, row.metric) == ("id", "HyCOP", "rel_l2")}
     without = missing[robustness.WITHOUT]
     assert without.paper == 1.81e-1 and without.value > 5 * missing[robustness.FULL].value
-    assert without.value > 5 * missing[f"{robustness.WITHOUT}, {robustness.SWITCHED_OFF}"].value
-    quarters = [missing[f"{robustness.WITHOUT}, quarter {index} by rT"] for index in (1, 2, 3, 4)]
+    assert without.value > 5 * missing[robustness.SWITCHED_OFF].value
+    quarters = [missing[robustness.WITHOUT.adding({f"quarter {index} by rT": ""})] for index in (1, 2, 3, 4)]
     assert quarters[0].value < quarters[-1].value
     assert np.mean([row.value for row in quarters]) == pytest.approx(without.value)
-    drawn = table("robustness").figures(replace(bench, samples=8), rows)
+    drawn = find_table("robustness").figures(replace(bench, samples=8), rows)
     assert set(drawn) == {"robustness_missing_id", "robustness_missing_ood"}
     kept = replace(bench, _models={})  # as another process finds it
     learned = [robustness.trained_with_dummy(each, "swe2d", 0).model.model for each in (bench, kept)]
@@ -233,7 +237,7 @@ def test_shares_count_what_a_primitive_gets(bench: Bench) -> None:
     query = bench.data("swe1d", "id", 0).query
     time, work = robustness.shares(halved, query, robustness.DUMMY)
     assert time == pytest.approx(0.5 / 2.5)
-    assert work == pytest.approx(query.u0.size / halved.measure(query).work.sum())
+    assert work == pytest.approx(query.u0.size / halved.solve(query).work.sum())
 
 
 def test_evolution_strategy(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,11 +245,11 @@ def test_evolution_strategy(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(es, "SIGMAS", (0.02,))
     changes = {"generations": 2, "samples": 8, "max_steps": 4, "shape": (8, 8)}
     monkeypatch.setattr(es, "SETTINGS", {**es.SETTINGS, **changes})
-    rows = table("es").build(bench)
-    ours = {row.variant: row for row in rows if (row.method, row.metric) == ("HyCOP", "rel_l2")}
+    rows = assembled(replace(es.TABLE, parts=es.parts()), bench)
+    ours = {str(row.variant): row for row in rows if (row.method, row.metric) == ("HyCOP", "rel_l2")}
     assert set(ours) == {"M=100,sigma=0.02"}
     assert {row.grid for row in ours.values()} == {"8x8"}
-    quoted = {(row.split, row.variant): row.paper for row in rows if row.paper is not None}
+    quoted = {(row.split, str(row.variant)): row.paper for row in rows if row.paper is not None}
     assert quoted == {("id", "M=100,sigma=0.02"): 0.035}
-    drawn = table("es").figures(bench, rows)
+    drawn = es.TABLE.figures(bench, rows)
     assert [text.get_text() for text in drawn["es"].axes[0].texts] == ["0.035"]

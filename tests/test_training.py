@@ -16,6 +16,7 @@ import pytest
 
 import hycop
 from hycop.errors import HyCOPError, IncompatibleError, InvalidInputError, NonFiniteStateError, UnknownNameError
+from hycop.evaluation import Opponents
 from hycop.evolution import NoFitnessError
 from hycop.execution import measure
 from hycop.executors import executor
@@ -23,11 +24,10 @@ from hycop.features import FeatureMap
 from hycop.grid import Array
 from hycop.metrics import rel_l2
 from hycop.primitives import UpwindAdvection
-from hycop.splitting import Scheme, splitting
+from hycop.schemes import Scheme, splitting
 from hycop.training import Task, configured, loop, train
 from hycop.training.checkpoint import FILE, RunFolderError, read
 from hycop.training.front import work_levels
-from hycop.training.gate import Opponents
 from hycop.training.loop import Trained, _data_hash
 from hycop.training.objective import COSTED, infinite_if_lost
 from hycop.training.portfolio import patterns

@@ -20,7 +20,7 @@ from hycop.grid import Array, Grid
 from hycop.primitive import EXACT
 from hycop.primitives import ExactLogistic, FiniteVolumeDiffusion, MusclAdvection, UpwindAdvection
 from hycop.query import Channel, Query, Setting
-from hycop.splitting import Scheme, splitting
+from hycop.schemes import Scheme, splitting
 
 TOLERANCE = 0.2
 POSITIVE = ["Lie", "Strang", "ABAB", "ABABA", "SABA2", "SABA3", "SABA4", "SABA5", "SABA7"]

@@ -194,24 +194,24 @@ class Reading:
     params: tuple[str, ...] = ()
     boundary: str | None = None
 
-    def load(self, path: Path, problem: str | None, *, later: bool = True, kin: Collection[str] = ()) -> Dataset:
+    def load(self, path: Path, problem: str | None, *, later: bool = True, also: Collection[str] = ()) -> Dataset:
         """The data of a file, checked against the problem if it is a known one. With ``later`` the file must have
-        states after the initial ones. Data of the problems named in ``kin`` are accepted too."""
-        data, known = self._read(path, problem, kin), PROBLEMS.get(problem or "")
+        states after the initial ones. Data of the problems named in ``also`` are accepted too."""
+        data, known = self._read(path, problem, also), PROBLEMS.get(problem or "")
         with naming(path):
             data = data if known is None else known.checked(data)
             if later:
                 data.check_later()
         return data
 
-    def _read(self, path: Path, problem: str | None, kin: Collection[str]) -> Dataset:
+    def _read(self, path: Path, problem: str | None, also: Collection[str]) -> Dataset:
         if self.samples is not None and self.samples < 1:
             raise InvalidInputError(f"--samples is {self.samples}: give at least 1")
         if path.suffix.lower() not in PDEBENCH:
             for name, given in (("--frames", self.frames), ("--param", self.params)):
                 if given:
                     raise InvalidInputError(f"{name} is for PDEBench files ({', '.join(PDEBENCH)}), not for {path}")
-            data = load(path, problem, kin)
+            data = load(path, problem, also)
             return data if self.samples is None else data.take(slice(0, self.samples))
         named = {name: _number(name, value) for name, value in pairs_of([*self.params], "--param", "nu=0.1").items()}
         file = PDEBenchFile(

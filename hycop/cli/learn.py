@@ -145,8 +145,8 @@ def _checked_data(path: Path, reading: Reading, chosen: Problem, parts: Dictiona
 
 def _show_settings() -> None:
     for setting in settings_table():
-        bounds = f" ({setting.bounds})" if setting.bounds else ""
-        say(f"{setting.name:20} {setting.default:14} {setting.meaning}{bounds}")
+        allowed = f" ({setting.allowed})" if setting.allowed else ""
+        say(f"{setting.name:20} {setting.default:14} {setting.meaning}{allowed}")
 
 
 def _listener(target: str) -> Report:

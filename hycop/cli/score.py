@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from hycop.cli.common import (
@@ -29,23 +31,24 @@ from hycop.cli.common import (
     boundary_of,
     check_boundaries,
     check_file,
+    program_of,
     refuse_options,
     report_json,
     shape_of,
     times_of,
 )
 from hycop.cli.terminal import counted, print_rows, say, tell
-from hycop.cli.trial import Trial
 from hycop.data import Dataset, checked_dataset_path, save
 from hycop.data.netcdf import SUFFIXES
 from hycop.data.pdebench import PDEBENCH, check_writable, write_pdebench
 from hycop.errors import InvalidInputError
-from hycop.evaluation import SPLITTING
-from hycop.experiments import TABLES, table
+from hycop.evaluation import SPLITTING, Row
+from hycop.experiments import TABLES, Bench, assembled, find_table
 from hycop.experiments.demo import demo
-from hycop.experiments.table import Bench
+from hycop.experiments.trial import Trial
 from hycop.files import checked_output, naming, output_folder, replacing
-from hycop.problems import Problem, kin_of, problem
+from hycop.grid import Array, Grid
+from hycop.problems import find_problem, problems_with
 from hycop.progress import counting, describing
 from hycop.surrogate import HyCOP
 from hycop.training import configured
@@ -75,7 +78,7 @@ def data(
 
     Example: hycop data adr2d train.nc --split train --samples 1000 --seed 0
     """
-    chosen = problem(name)
+    chosen = find_problem(name)
     _check_layout(layout, file, times)
     checked_output(file) if layout == "pdebench" else checked_dataset_path(file)
     check_file(file, overwrite)
@@ -152,62 +155,114 @@ def evaluate_command(
     compare: Annotated[
         bool, typer.Option("--compare", help="With a RUN: also every classical scheme of no more work.")
     ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Judge a --program in which some process does not run for T.")
+    ] = False,
     json_file: JsonOption = None,
 ) -> None:
-    """Error and work of a trained model, classical schemes, or a program by hand, against the truth and the limit.
+    """Error, work and time of a trained model, classical schemes, or a program by hand, beside the dictionary's limit.
 
     Example: hycop evaluate adr2d --scheme all --split id --json schemes.json
     Example: hycop evaluate runs/adr --compare
     """
     model = HyCOP.load(name) if Path(name).is_dir() else None
-    chosen = problem(name if model is None else model.model.problem)
+    chosen = find_problem(name if model is None else model.model.equation.name)
     if model is None:
         refuse_options(f"for the problem {name}: it is for the folder of a trained model", compare=compare or None)
+    if program is None:
+        refuse_options("without --program", force=force or None)
     _check_counts(**{"--samples": samples, "--seeds": seeds, "--refinement": refinement})
     # what can be refused is refused before anything is computed
-    trial = Trial.of(chosen, model, dictionary, refinement, metric, scheme, program, compare)
+    trial = Trial.of(
+        chosen,
+        model,
+        dictionary=dictionary,
+        refinement=refinement,
+        metrics=metric,
+        schemes=scheme or (),
+        program=None if program is None else program_of(program),
+        compare=compare,
+    )
     if data_file is not None:
         ours = {} if data_file.suffix.lower() in PDEBENCH else {"shape": shape, "boundary": boundary}
         refuse_options(DRAWN, split=split, seed=seed, seeds=seeds, times=times, **ours)
-        reading = Reading(samples, frames, shape, tuple(param or ()), boundary)
-        given = reading.load(data_file, chosen.name, kin=() if model is None else kin_of(chosen.name))
-        judges: Iterable[list[Dataset]] = [[given]]
-        grid, each = given.setting.grid, given.times.shape[1] - 1
+        asked = _in_file(trial, data_file, Reading(samples, frames, shape, tuple(param or ()), boundary))
     else:
         refuse_options("without --data", frames=frames, param=param)
-        # a model is asked in its own box, unless told otherwise
-        where = boundary_of(boundary) or (None if model is None else model.model.boundary)
-        options = {"shape": shape_of(shape), "times": times_of(times), "boundary": where}
         splits = split or (["id", "ood"] if compare else ["id"])
-        judges = _drawn(chosen, splits, samples or 100, seed or 0, seeds or 3, **options)
-        grid, each = chosen.grid(shape_of(shape), where), 1
-    with naming(data_file, each):
-        check_boundaries(chosen, trial.parts, grid, run=None if model is None or dictionary else Path(name))
-        rows = [row for datasets in judges for row in trial.rows(datasets)]
-    if model is not None and grid.boundary != model.model.boundary:
-        tell(f"{data_file or name}: answered with another boundary ({grid.boundary_name}) than the model's")
+        where: dict[str, Any] = {"shape": shape_of(shape), "times": times_of(times), "boundary": boundary_of(boundary)}
+        asked = _drawn(trial, splits, samples or 100, seed or 0, seeds or 3, **where)
+    if not force:
+        _check_durations(trial, asked.times)
+    with naming(data_file, asked.per_sample):
+        check_boundaries(chosen, trial.dictionary, asked.grid, run=None if model is None or dictionary else Path(name))
+        rows = [row for datasets in asked.datasets for row in _judged(trial, datasets)]
+    if model is not None and asked.grid.boundary != model.model.box.boundary:
+        tell(f"{data_file or name}: answered with another boundary ({asked.grid.boundary_name}) than the model's")
     print_rows(rows)
     report_json(json_file, {"rows": [row.to_json() for row in rows]})
 
 
+@dataclass(frozen=True)
+class Asked:
+    """Queries to judge by: for each split a dataset per seed, their grid and times, and how many a sample has."""
+
+    datasets: Iterable[list[Dataset]]
+    grid: Grid
+    times: Array
+    per_sample: int = 1
+
+
+def _in_file(trial: Trial, file: Path, reading: Reading) -> Asked:
+    name = trial.problem.name
+    given = reading.load(file, name, also=() if trial.model is None else problems_with(trial.problem.equation))
+    return Asked([[given]], given.setting.grid, given.query.time, given.times.shape[1] - 1)
+
+
 def _drawn(
-    chosen: Problem, splits: Sequence[str], samples: int, seed: int, seeds: int, **options: Any
-) -> Iterator[list[Dataset]]:
-    """For each split one dataset per seed, drawn when its turn comes."""
-    for split in splits:
-        chosen.split(split)
-    for split in splits:
-        with counting(samples * seeds, f"truth of {chosen.name}/{split}") as advance:
-            made = [
-                chosen.sample(samples, split, each, progress=advance, **options) for each in range(seed, seed + seeds)
-            ]
-        yield made
+    trial: Trial,
+    splits: Sequence[str],
+    samples: int,
+    seed: int,
+    seeds: int,
+    *,
+    shape: tuple[int, ...] | None,
+    times: list[float] | None,
+    boundary: str | tuple[str, ...] | None,
+) -> Asked:
+    """Datasets are drawn when their turn comes; a model is asked in its own box, unless told otherwise."""
+    chosen = trial.problem
+    own = [time for split in splits for time in chosen.split(split).time]
+    where: dict[str, Any] = {"shape": shape, "boundary": boundary or trial.boundary}
+
+    def drawn() -> Iterator[list[Dataset]]:
+        every = range(seed, seed + seeds)
+        for split in splits:
+            with counting(samples * seeds, f"truth of {chosen.name}/{split}") as advance:
+                made = [chosen.sample(samples, split, each, times=times, progress=advance, **where) for each in every]
+            yield made
+
+    return Asked(drawn(), chosen.grid(**where), np.array(own if times is None else times))
+
+
+def _check_durations(trial: Trial, times: Array) -> None:
+    try:
+        trial.check_durations(times)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"--program: {error}; correct its durations, or use --force") from None
+
+
+def _judged(trial: Trial, datasets: Sequence[Dataset]) -> list[Row]:
+    contenders = trial.contenders(datasets[0])
+    with counting(len(contenders) * len(datasets), f"methods on {datasets[0].split}") as advance:
+        return trial.rows(contenders, datasets, advance)
 
 
 @app.command(name="table")
 def table_command(
     name: Annotated[str | None, typer.Argument(help="Table, see --list.")] = None,
     list_all: Annotated[bool, typer.Option("--list", help="List the tables.")] = False,
+    names: Annotated[bool, typer.Option("--names", help="List the names of the tables, and nothing else.")] = False,
     samples: Annotated[int | None, typer.Option(help="Samples per split and seed; the table's own by default.")] = None,
     seeds: Annotated[int | None, typer.Option(help="Number of seeds; the table's own by default.")] = None,
     preset: Annotated[
@@ -223,20 +278,24 @@ def table_command(
 
     Example: hycop table schemes --json schemes.json --figures figures
     """
-    if list_all or name is None:
+    if list_all or names or name is None:
         for entry in TABLES.values():
-            say(f"{entry.name:14} {entry.title}; preset {entry.preset}, seeds {entry.seeds}")
+            about = "" if names else f" {entry.title}; preset {entry.preset}, seeds {entry.seeds}"
+            say(f"{entry.name:14}{about}".rstrip())
         return
-    chosen = table(name)
+    chosen = find_table(name)
     _check_counts(**{"--samples": samples, "--seeds": seeds})
     preset = chosen.preset if preset is None else preset
     configured(preset)
     folder = output_folder(figures) if figures is not None else None
+    remarks: list[str] = []
     with describing(name) as describe:
-        bench = Bench(samples or chosen.samples, seeds or chosen.seeds, describe, preset, keep)
-        rows = chosen.build(bench)
+        bench = Bench(samples or chosen.samples, seeds or chosen.seeds, describe, preset, keep, remarks.append)
+        rows = assembled(chosen, bench)
         drawn = {} if folder is None else chosen.figures(bench, rows)
     print_rows(rows)
+    for remark in remarks:
+        tell(remark)
     if folder is not None:
         for stem, figure in drawn.items():
             with replacing(folder / f"{stem}.png") as temporary:

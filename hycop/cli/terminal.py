@@ -132,15 +132,15 @@ def _cost(row: Row) -> tuple[str, str]:
 def _facts(title: str, rows: Sequence[Row]) -> RichTable:
     grid = RichTable("fact", "value", "dictionary", "what", title=title)
     for row in rows:
-        grid.add_row(row.metric, _value(row), row.dictionary, row.variant)
+        grid.add_row(row.metric, _value(row), row.dictionary, str(row.variant))
     return grid
 
 
 def _by_method(rows: Sequence[Row]) -> dict[tuple[str, str], dict[str, Row]]:
     """Rows by variant and method, then metric; cheapest first."""
     lines: dict[tuple[str, str], dict[str, Row]] = {}
-    for row in sorted(rows, key=lambda row: (row.variant, row.work or float("inf"))):
-        lines.setdefault((row.variant, row.method), {})[row.metric] = row
+    for row in sorted(rows, key=lambda row: (str(row.variant), row.work or float("inf"))):
+        lines.setdefault((str(row.variant), row.method), {})[row.metric] = row
     return lines
 
 

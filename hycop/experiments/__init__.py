@@ -3,50 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 
 from hycop.errors import UnknownNameError
-from hycop.experiments import (
-    coverage,
-    dam_break,
-    es,
-    features,
-    fixed_time,
-    interpretation,
-    ks,
-    learner,
-    ns,
-    one_dimensional,
-    resolution,
-    robustness,
-    schemes,
-    trajectory,
+from hycop.experiments.table import Bench, Table, assembled
+
+__all__ = ["TABLES", "Bench", "Table", "assembled", "find_table"]
+
+MODULES = (
+    "schemes",
+    "learner",
+    "features",
+    "one_dimensional",
+    "fixed_time",
+    "trajectory",
+    "ns",
+    "ks",
+    "coverage",
+    "dam_break",
+    "resolution",
+    "robustness",
+    "interpretation",
+    "es",
 )
-from hycop.experiments.table import Table
-
-__all__ = ["TABLES", "Table", "table"]
-
-TABLES: Mapping[str, Table] = {
-    entry.name: entry
-    for entry in (
-        schemes.TABLE,
-        learner.TABLE,
-        features.TABLE,
-        one_dimensional.TABLE,
-        fixed_time.TABLE,
-        trajectory.TABLE,
-        ns.TABLE,
-        ks.TABLE,
-        dam_break.TABLE,
-        resolution.TABLE,
-        interpretation.TABLE,
-        robustness.TABLE,
-        es.TABLE,
-        coverage.TABLE,
-    )
-}
+"""The files that hold a table, in the order in which ``make tables`` computes them; each has it as ``TABLE``."""
 
 
-def table(name: str) -> Table:
+def _tables() -> dict[str, Table]:
+    found: list[Table] = [import_module(f"hycop.experiments.{module}").TABLE for module in MODULES]
+    return {table.name: table for table in found}
+
+
+TABLES: Mapping[str, Table] = _tables()
+
+
+def find_table(name: str) -> Table:
+    """A table by its name.
+
+    >>> find_table("1d").seeds
+    3
+    """
     if name not in TABLES:
         raise UnknownNameError("table", name, TABLES)
     return TABLES[name]

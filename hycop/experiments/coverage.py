@@ -11,9 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from hycop.evaluation import Row
+from hycop.evaluation import Row, Variant
 from hycop.experiments.table import Bench, Table
-from hycop.plots import Figure
 from hycop.policy import Allotment, SlotPolicy, affordable_tilts
 from hycop.primitive import boundaries_of
 from hycop.problems import PROBLEMS, Problem
@@ -69,7 +68,7 @@ def policy_size(problem: Problem) -> int:
     state = np.ones((1, len(problem.channels), *problem.shape))
     allotment = Allotment.of(dictionary, problem.processes, config.budget)
     found = patterns(dictionary, problem.processes, Query(state, setting, np.ones(1)), config.max_steps)
-    features = len(problem.features)
+    features = len(problem.equation.features or ())
     tilts = affordable_tilts(config.tilts, allotment, features, config.max_steps)
     return max(SlotPolicy((pattern,), allotment, features, tilts).size for pattern in found)
 
@@ -89,7 +88,7 @@ def _facts(problem: Problem) -> Iterator[Row]:
             split="",
             method="",
             dictionary=dictionary,
-            variant=text,
+            variant=Variant.of({text: ""} if text else {}),
             time="",
             grid="x".join(map(str, problem.shape)),
             boundary=problem.grid().boundary_name,
@@ -113,19 +112,21 @@ def _facts(problem: Problem) -> Iterator[Row]:
     for trait, have, tick in zip(TRAITS, traits(problem), ticks, strict=True):
         yield fact(trait, float(have), paper=None if tick is None else float(tick))
     yield fact("policy parameters", policy_size(problem), paper=PARAMETERS.get(problem.name))
-    yield fact("features", len(problem.features), ", ".join(problem.features))
+    yield fact("features", len(problem.equation.features or ()), ", ".join(problem.equation.features or ()))
     yield fact("cells", float(np.prod(problem.shape)), "x".join(map(str, problem.shape)))
     yield fact("boundaries", len(boundaries(problem)), ", ".join(boundaries(problem)))
     yield fact("splits", len(problem.splits), ", ".join(problem.splits))
     yield fact("reference", reference.refinement, f"{reference}, as many times finer")
 
 
-def build(bench: Bench) -> list[Row]:
+def _all_facts(bench: Bench, seed: int) -> list[Row]:
     return [row for problem in PROBLEMS.values() for row in _facts(problem)]
 
 
-def figures(bench: Bench, rows: Sequence[Row]) -> Mapping[str, Figure]:
-    return {}
-
-
-TABLE = Table("coverage", "what every problem is: processes, primitives, traits, sizes", 1, build, figures, "quick", 1)
+TABLE = Table(
+    "coverage",
+    "what every problem is: processes, primitives, traits, sizes",
+    {"facts": _all_facts},
+    preset="quick",
+    seeds=1,
+)

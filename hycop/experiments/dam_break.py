@@ -17,25 +17,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from time import perf_counter
 
 import numpy as np
 
 from hycop.data import Dataset
 from hycop.dictionary import Dictionary
-from hycop.evaluation import Method, Row, answered
-from hycop.execution import Outcome, measure
-from hycop.experiments.fixtures import DAMS, FOLDER, dam_breaks
-from hycop.experiments.judging import CLASSICAL, UNSPLIT, Part, assembled, classical_alone
+from hycop.evaluation import Composed, Contender, Row, Solver, Timed, Variant, timed
+from hycop.experiments.fixtures import DAMS, dam_breaks
+from hycop.experiments.judging import CLASSICAL, UNSPLIT, classical_alone, unsplit
 from hycop.experiments.table import Bench, Table
 from hycop.metrics import brmse_paper, invariants, rel_l2
 from hycop.model import Model
 from hycop.plots import Figure, dam_figure
-from hycop.problems import problem
+from hycop.problems import find_problem
 from hycop.program import ProgramBatch
 from hycop.query import Query, Setting
 from hycop.references.dam_break import straight_dam
-from hycop.splitting import splitting
 from hycop.surrogate import HyCOP
 from hycop.transfer import ELSEWHERE, swap
 
@@ -43,8 +40,8 @@ NAME, SOURCE = "dambreak2d", "swe2d"
 EXACT_TIME = 5.0
 DEEP, SHALLOW, GRAVITY = 2.0, 1.0, 9.81
 PERIODIC, WALLS = "HyCOP (periodic)", "HyCOP (walls)"
-MUSCL, ONCE = "muscl", "one program"
-FINER = f"program^{ELSEWHERE}m"
+MUSCL = "muscl"
+LONGER, FINER, ONCE = (Variant.of({word: ""}) for word in ("program^m", f"program^{ELSEWHERE}m", "one program"))
 PAPER = {PERIODIC: 3.82e-2, WALLS: 9.92e-3}
 """Relative L2 error of the depth in the source paper, whose case it does not describe; shown at 5 s."""
 
@@ -53,21 +50,18 @@ SECONDS = {PERIODIC: 1.397, WALLS: 1.360}
 
 
 @dataclass(frozen=True)
-class Once:
-    """A model's program for the whole time, however long."""
+class WholeTime:
+    """Writes a policy's program for the whole time, however long."""
 
     model: Model
 
     def programs(self, query: Query, dictionary: Dictionary) -> ProgramBatch:
-        return self.model.policy.programs(self.model.theta[None], self.model.view(query))
-
-    def measure(self, query: Query, dictionary: Dictionary) -> Outcome:
-        return measure(self.programs(query, dictionary), dictionary, query, strict=False)
+        return self.model.policy.programs(self.model.theta[None], self.model.scope.view(query, self.model.equation))
 
 
 def exact_dam(shallow: float, split: str, cells: int) -> Dataset:
     """A straight dam at x = 50 m at 5 s, by its exact solution."""
-    chosen = problem(NAME)
+    chosen = find_problem(NAME)
     grid = chosen.grid((cells, cells))
     faces = np.linspace(-0.5, 0.5, cells + 1) * chosen.lengths[0]
     states = np.zeros((1, 2, 3, cells, cells))
@@ -83,45 +77,33 @@ def judges(cells: int) -> list[Dataset]:
     return [exact_dam(SHALLOW, "stoker", cells), *dam_breaks().values()]
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A method with its variant, its dictionary and the boundary that it runs with."""
-
-    name: str
-    variant: str
-    method: Method
-    dictionary: Dictionary
-    boundary: str = "wall"
-
-    def measure(self, data: Dataset) -> Outcome:
-        query = data.query
-        grid = query.grid.with_boundary(self.boundary)
-        asked = Query(query.u0, query.setting.with_grid(grid), query.time)
-        return answered(self.method, asked, self.dictionary)
-
-
-def entries(model: HyCOP) -> list[Entry]:
+def contenders(model: HyCOP) -> list[Contender]:
     plain = replace(model.model, refinement=1)
     walls = swap(HyCOP.of(plain), boundary="wall").model
-    longer, coarser = swap(walls, finer=1).model, swap(walls, primitives=dict.fromkeys(walls.dictionary, MUSCL)).model
+    longer = swap(walls, substeps=1).model
+    coarser = swap(walls, primitives=dict.fromkeys(walls.dictionary, MUSCL)).model
     walled = walls.model
     return [
-        Entry(PERIODIC, "program^m", HyCOP.of(plain), plain.dictionary, "periodic"),
-        Entry(WALLS, "program^m", longer, longer.dictionary),
-        Entry(WALLS, FINER, walls, walls.dictionary),
-        Entry(WALLS, f"{MUSCL}, {FINER}", coarser, coarser.dictionary),
-        Entry(PERIODIC, ONCE, Once(plain), plain.dictionary, "periodic"),
-        Entry(WALLS, ONCE, Once(walled), walled.dictionary),
-        Entry(CLASSICAL, FINER, classical_alone(walled), walled.dictionary),
-        unsplit(),
+        _contender(PERIODIC, LONGER, plain, HyCOP.of(plain), "periodic"),
+        _contender(WALLS, LONGER, longer.model, longer),
+        _contender(WALLS, FINER, walled, walls),
+        _contender(WALLS, Variant.of({MUSCL: "", **FINER}), coarser.model, coarser),
+        _contender(PERIODIC, ONCE, plain, Composed(WholeTime(plain), plain.dictionary), "periodic"),
+        _contender(WALLS, ONCE, walled, Composed(WholeTime(walled), walled.dictionary)),
+        _contender(CLASSICAL, FINER, walled, classical_alone(walled)),
+        walled_unsplit(),
     ]
 
 
-def unsplit() -> Entry:
-    return Entry(UNSPLIT, "", splitting("Lie"), problem(NAME).dictionaries[UNSPLIT])
+def _contender(method: str, variant: Variant, model: Model, solver: Solver, boundary: str = "wall") -> Contender:
+    return Contender(method, solver, find_problem(NAME).name_of(model.dictionary), variant, boundary)
 
 
-METRICS: Mapping[str, Callable[[Dataset, Outcome], float]] = {
+def walled_unsplit() -> Contender:
+    return replace(unsplit(NAME), boundary="wall")
+
+
+METRICS: Mapping[str, Callable[[Dataset, Timed], float]] = {
     "rel_l2 of h": lambda data, done: float(rel_l2(done.states[:, :1], data.truth[:, :1], _depth(data)).mean()),
     "brmse of h": lambda data, done: float(brmse_paper(done.states[:, :1], data.truth[:, :1], _depth(data)).mean()),
     "least depth": lambda data, done: float(done.states[:, 0].min()),
@@ -137,62 +119,49 @@ def _mass(data: Dataset, states: np.ndarray) -> np.ndarray:
     return invariants(states, data.setting)[:, 0]
 
 
-def _rows(entry: Entry, data: Dataset) -> Iterator[Row]:
-    start = perf_counter()
-    done = entry.measure(data)
-    seconds = (perf_counter() - start) / data.samples
+def _rows(contender: Contender, data: Dataset) -> Iterator[Row]:
+    done = timed(contender, data.query)
     time = float(data.times[0, 1])
-    values = {"seconds per sample": seconds, **{name: metric(data, done) for name, metric in METRICS.items()}}
+    values = {"seconds per sample": done.seconds, **{name: metric(data, done) for name, metric in METRICS.items()}}
     published = {"rel_l2 of h": PAPER, "seconds per sample": SECONDS}
     for metric, value in values.items():
-        shown = entry.variant in ("program^m", FINER) and time == EXACT_TIME
+        shown = contender.variant in (LONGER, FINER) and time == EXACT_TIME
         yield Row.of(
             data,
-            method=entry.name,
-            dictionary=problem(NAME).name_of(entry.dictionary),
-            variant=f"{entry.variant}, T={time:g}".removeprefix(", "),
+            method=contender.method,
+            dictionary=contender.dictionary,
+            variant=contender.variant.adding({"T": time}),
             metric=metric,
             value=value,
-            work=float(done.work.mean()),
-            seconds_per_sample=seconds,
-            paper=published.get(metric, {}).get(entry.name) if shown else None,
+            paper=published.get(metric, {}).get(contender.method) if shown else None,
+            **done.cost,
         )
 
 
 def _wet(bench: Bench, seed: int) -> list[Row]:
-    cells = problem(NAME).shape[0]
-    every = entries(bench.learned(SOURCE, seed).model)
+    cells = find_problem(NAME).shape[0]
+    every = contenders(bench.learned(SOURCE, seed).model)
     return [
         row
         for data in judges(cells)
         for index in range(1, data.times.shape[1])
-        for entry in every
-        for row in _rows(entry, data.at(index))
+        for contender in every
+        for row in _rows(contender, data.at(index))
     ]
 
 
 def _dry(bench: Bench, seed: int) -> list[Row]:
-    return list(_rows(unsplit(), exact_dam(0.0, "ritter", problem(NAME).shape[0])))
-
-
-PARTS: tuple[Part, ...] = (("wet bed", _wet), ("dry bed", _dry))
-
-
-def build(bench: Bench) -> list[Row]:
-    rows = assembled(bench, "dambreak", PARTS)
-    if not dam_breaks():
-        bench.progress(f"done, without PyClaw: {DAMS} is not in the folder that {FOLDER} names", 1.0)
-    return rows
+    return list(_rows(walled_unsplit(), exact_dam(0.0, "ritter", find_problem(NAME).shape[0])))
 
 
 def figures(bench: Bench, rows: Sequence[Row]) -> Mapping[str, Figure]:
     """The paper's: the depth as a surface, and its slice at y = 50 m, of each judge at its last time."""
-    shown = {(PERIODIC, "program^m"), (WALLS, FINER), (CLASSICAL, FINER), (UNSPLIT, "")}
-    every = [entry for entry in entries(bench.learned(SOURCE, 0).model) if (entry.name, entry.variant) in shown]
+    shown = {(PERIODIC, LONGER), (WALLS, FINER), (CLASSICAL, FINER), (UNSPLIT, Variant())}
+    every = [each for each in contenders(bench.learned(SOURCE, 0).model) if (each.method, each.variant) in shown]
     out = {}
-    for data in judges(problem(NAME).shape[0]):
+    for data in judges(find_problem(NAME).shape[0]):
         last = data.at(-1)
-        states = {entry.name: entry.measure(last).states[0, 0] for entry in every}
+        states = {each.method: each.solve(last.query).states[0, 0] for each in every}
         title = f"{last.split}: depth at {last.times[0, 1]:g} s"
         out[f"dambreak_{last.split.replace(' ', '_')}"] = dam_figure(
             last.truth[0, 0], states, last.setting.grid.lengths[0].tolist(), title
@@ -200,4 +169,10 @@ def figures(bench: Bench, rows: Sequence[Row]) -> Mapping[str, Figure]:
     return out
 
 
-TABLE = Table("dambreak", "dam breaks in a walled basin by a policy from the periodic box (swe2d)", 1, build, figures)
+TABLE = Table(
+    "dambreak",
+    "dam breaks in a walled basin by a policy from the periodic box (swe2d)",
+    {"wet bed": _wet, "dry bed": _dry},
+    figures,
+    (DAMS,),
+)

@@ -10,20 +10,20 @@ from typing import Any
 import numpy as np
 
 from hycop.data import Dataset, save
-from hycop.evaluation import Method, Named, Row, evaluate
+from hycop.evaluation import Contender, DictionaryLimit, Row, composed, evaluate
 from hycop.execution import run, simplify
 from hycop.experiments.schemes import family
 from hycop.experiments.table import Progress
 from hycop.files import replacing
 from hycop.plots import Figure, Point, demo_figure, timeline_figure
-from hycop.problems import problem
+from hycop.problems import find_problem
 from hycop.program import Program
 from hycop.query import Query, Setting
-from hycop.splitting import splitting
+from hycop.schemes import splitting
 from hycop.surrogate import HyCOP
 
 SHOWN = ("Lie", "Strang", "ABABA", "SABA4")
-COPIES = (1, 2, 4)
+SUBSTEPS = (1, 2, 4)
 TRAINING: Mapping[str, Any] = {"samples": 128, "tries": 2, "patterns": 1, "max_steps": 7}
 
 
@@ -37,7 +37,7 @@ class Demo:
 def demo(folder: Path, samples: int, progress: Progress) -> Demo:
     """Makes a small ADR dataset, trains a policy, compares it with the classical schemes at several lengths, and draws
     what came out."""
-    chosen = problem("adr2d")
+    chosen = find_problem("adr2d")
     dictionary = chosen.dictionary
     done = 0
 
@@ -57,12 +57,14 @@ def demo(folder: Path, samples: int, progress: Progress) -> Demo:
         **TRAINING,
     )
     model.save(folder / "model", overwrite=True)
-    methods: list[Method] = [splitting(name).times(copies) for name in SHOWN for copies in COPIES]
-    methods += [splitting("Strang(outer=reaction)").times(copies) for copies in COPIES]
+    names = (*SHOWN, "Strang(outer=reaction)")
+    schemes = [splitting(name).with_substeps(substeps) for name in names for substeps in SUBSTEPS]
     static = model.model.static()
-    learned: list[Method] = [model, *([] if static is None else [Named("static", HyCOP.of(static))])]
-    progress(f"{len(methods) + len(learned)} methods", 0.8)
-    rows = evaluate([*learned, *methods], dictionary, [data], label="spectral")
+    learned = {"HyCOP": model, **({} if static is None else {"static": HyCOP.of(static)})}
+    contenders = [Contender(name, solver, "spectral") for name, solver in learned.items()]
+    contenders += composed(schemes, dictionary, label="spectral")
+    progress(f"{len(contenders)} methods", 0.8)
+    rows = evaluate(contenders, [data], limit_of=DictionaryLimit(dictionary, "spectral"))
     progress("pictures", 0.95)
     one = data.take(slice(1, 2))
     figures = {"demo.png": _overview(model, one, rows), "programs.png": _across_regimes(model, one)}

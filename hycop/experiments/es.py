@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from hycop.evaluation import SPLITTING, Row
-from hycop.experiments.judging import Part, assembled, judged
-from hycop.experiments.table import Bench, Table
+from hycop.evaluation import SPLITTING, Row, Variant
+from hycop.experiments.judging import judged
+from hycop.experiments.table import Bench, Part, Table
 from hycop.grid import Array
 from hycop.plots import Figure, heat_figure
 
@@ -47,13 +47,13 @@ SETTINGS: Mapping[str, Any] = {
     "refinement": 1,
     "learning_refinement": None,
     "max_steps": 18,
-    "repeats": 1,
+    "substeps": 1,
     "samples": 256,
 }
 
 
-def variant(population: int, sigma: float) -> str:
-    return f"M={population},sigma={sigma:g}"
+def variant(population: int, sigma: float) -> Variant:
+    return Variant.of({"M": population, "sigma": sigma}, separator=",")
 
 
 def _cell(population: int, sigma: float) -> Part:
@@ -62,16 +62,13 @@ def _cell(population: int, sigma: float) -> Part:
         known = {"id": PAPER[population, sigma]}
         return judged(bench, NAME, done, seed, variant(population, sigma), gated=False, paper=known)
 
-    return f"{NAME} {variant(population, sigma)}", rows
+    return rows
 
 
-def parts() -> tuple[Part, ...]:
+def parts() -> Mapping[str, Part]:
     """Each cell is a part of its own, so that an interrupted table goes on after the last cell."""
-    return tuple(_cell(population, sigma) for population in POPULATIONS for sigma in SIGMAS)
-
-
-def build(bench: Bench) -> list[Row]:
-    return assembled(bench, "es", parts())
+    cells = [(population, sigma) for population in POPULATIONS for sigma in SIGMAS]
+    return {f"{NAME} {variant(*cell)}": _cell(*cell) for cell in cells}
 
 
 def _map(rows: Sequence[Row], metric: str) -> Array:
@@ -91,4 +88,4 @@ def figures(bench: Bench, rows: Sequence[Row]) -> Mapping[str, Figure]:
     return {"es": heat_figure(maps, ("M", list(map(str, POPULATIONS))), ("σ", [f"{s:g}" for s in SIGMAS]))}
 
 
-TABLE = Table("es", "population and noise of the paper's ES (swe2d)", 50, build, figures, "paper")
+TABLE = Table("es", "population and noise of the paper's ES (swe2d)", parts(), figures, samples=50, preset="paper")

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from hycop.evaluation import SPLITTING, Row
-from hycop.experiments.fixtures import FOLDER, PYCLAW, pyclaw
-from hycop.experiments.judging import Part, assembled, compared, training_seconds
+from hycop.experiments.fixtures import PYCLAW, pyclaw
+from hycop.experiments.judging import compared, training_seconds
 from hycop.experiments.qualitative import split_figures
-from hycop.experiments.table import Bench, Table
+from hycop.experiments.table import Bench, Part, Table
 from hycop.plots import Figure
 
 HORIZON_OF_PYCLAW = 3
@@ -65,16 +65,6 @@ def _part(name: str) -> Part:
         ]
         return [*found, training_seconds(learned, found[0])]
 
-    return name, rows
-
-
-PARTS = tuple(_part(name) for name in PAPER)
-
-
-def build(bench: Bench) -> list[Row]:
-    rows = assembled(bench, "fixed-time", PARTS)
-    if not pyclaw():
-        bench.progress(f"done, without PyClaw: {PYCLAW} is not in the folder that {FOLDER} names", 1.0)
     return rows
 
 
@@ -82,4 +72,11 @@ def figures(bench: Bench, rows: Sequence[Row]) -> Mapping[str, Figure]:
     return {stem: figure for name in PAPER for stem, figure in split_figures(bench, name).items()}
 
 
-TABLE = Table("fixed-time", "2D systems at one query time, all metrics (adr2d, swe2d)", 100, build, figures)
+TABLE = Table(
+    "fixed-time",
+    "2D systems at one query time, all metrics (adr2d, swe2d)",
+    {name: _part(name) for name in PAPER},
+    figures,
+    (PYCLAW,),
+    samples=100,
+)

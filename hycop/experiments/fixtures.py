@@ -1,4 +1,4 @@
-"""Solutions of public solvers, which judge a trained model where they are at hand; nothing is trained on them."""
+"""Solutions of public solvers. They judge trained models where their files are there; nothing is trained on them."""
 
 from __future__ import annotations
 
@@ -8,33 +8,35 @@ from pathlib import Path
 import numpy as np
 
 from hycop.data import Dataset
-from hycop.problems import problem
+from hycop.problems import find_problem
 from hycop.query import Setting
 
 FOLDER = "HYCOP_FIXTURES"
-"""Environment variable that names the folder of the fixtures."""
+"""Environment variable that names the folder of the files."""
 
 PYCLAW = "swe2d_periodic_pyclaw.npz"
 DAMS = "dambreak_walls_pyclaw.npz"
+PDEBENCH = "2D_CFD_Rand_M0.1_Eta0.1_Zeta0.1_periodic_128_sample.hdf5"
 FAMILIAR = 6
-"""Samples of the training families in the PyClaw file; those that follow are out of distribution."""
+"""Number of samples in the PyClaw file, from its start, that are in distribution; the others are not."""
 
 
 def fixture(name: str) -> Path | None:
-    """The file of that name in the folder of the fixtures (``../shared/data`` unless told), if it is there."""
-    path = Path(os.environ.get(FOLDER, "../shared/data")) / name
-    return path if path.exists() else None
+    """The file of that name in the folder that the environment variable names, if both are there."""
+    folder = os.environ.get(FOLDER)
+    path = None if not folder else Path(folder) / name
+    return path if path is not None and path.exists() else None
 
 
 def pyclaw() -> dict[str, Dataset]:
     """2D shallow water by PyClaw (Roe, MC limiter, 512², averaged to 32²) at T = 0.05, 0.15, 0.3, 0.5 and 1, by split;
-    empty where the file is absent."""
+    empty without the file."""
     path = fixture(PYCLAW)
     if path is None:
         return {}
     with np.load(path) as file:
         found = {name: np.asarray(file[name], dtype=np.float64) for name in ("u0_32", "u_32", "g", "times")}
-    chosen = problem("swe2d")
+    chosen = find_problem("swe2d")
     states = np.concatenate([found["u0_32"][:, None], found["u_32"]], axis=1)
     samples = states.shape[0]
     grid = chosen.grid(states.shape[3:], batch=samples)
@@ -55,14 +57,14 @@ def _named(data: Dataset, split: str) -> Dataset:
 
 
 def dam_breaks() -> dict[str, Dataset]:
-    """Dam breaks with walls by PyClaw (640², averaged to 320²) at 2, 5, 10 and 15 s; empty where the file is absent."""
+    """Dam breaks with walls by PyClaw (640², averaged to 320²) at 2, 5, 10 and 15 s; empty without the file."""
     path = fixture(DAMS)
     if path is None:
         return {}
     with np.load(path) as file:
         found = {name: np.asarray(file[name]) for name in ("u0_320", "u_320", "times", "names")}
         g = float(file["g"])
-    chosen = problem("dambreak2d")
+    chosen = find_problem("dambreak2d")
     states = np.concatenate([found["u0_320"][:, None], found["u_320"]], axis=1).astype(np.float64)
     grid = chosen.grid(states.shape[3:])
     times = np.concatenate([[0.0], found["times"]])[None]

@@ -28,15 +28,14 @@ from typing import Any
 
 import numpy as np
 
-from hycop.evaluation import Row
+from hycop.evaluation import Row, Variant
 from hycop.execution import refined_query, simplify, trace
-from hycop.experiments.judging import Part, assembled, ungated
-from hycop.experiments.table import Bench, Table
+from hycop.experiments.judging import label_of, ungated
+from hycop.experiments.table import Bench, Part, Table
 from hycop.features import FEATURES
 from hycop.grid import Array
 from hycop.model import Model
 from hycop.plots import Figure, Panel, lines_figure
-from hycop.problems import problem
 from hycop.query import Query
 
 SPLITS = ("id", "ood")
@@ -112,19 +111,19 @@ def _rank_correlation(number: Array, values: Array) -> float:
 
 def _values(
     subject: Subject, names: Sequence[str], number: str, x: Array, found: Mapping[str, Array]
-) -> Iterator[tuple[str, str, float]]:
+) -> Iterator[tuple[Variant, str, float]]:
     """Variant, metric and value of every row that belongs to one number."""
-    label = f"budget={subject.budget}, {number}"
     bins = np.array_split(np.argsort(x, kind="stable"), min(BINS, x.size))
     for index, members in enumerate(bins, start=1):
-        place = f"{label}={index}/{len(bins)}"
+        place = Variant.of({"budget": subject.budget, number: f"{index}/{len(bins)}"})
         yield place, number, float(np.exp(np.log(x[members]).mean()))
         for column, name in enumerate(names):
             for quantity in subject.quantities:
-                yield f"{place}, {name}", quantity, float(found[quantity][members, column].mean())
+                yield place.adding({name: ""}), quantity, float(found[quantity][members, column].mean())
     for column, name in enumerate(names):
         for quantity in subject.quantities:
-            yield f"{label}, {name}", f"{quantity} trend", _rank_correlation(x, found[quantity][:, column])
+            everywhere = Variant.of({"budget": subject.budget, number: "", name: ""})
+            yield everywhere, f"{quantity} trend", _rank_correlation(x, found[quantity][:, column])
 
 
 def _part(subject: Subject) -> Part:
@@ -143,7 +142,7 @@ def _part(subject: Subject) -> Part:
                 metric=metric,
                 value=value,
                 split="+".join(SPLITS),
-                dictionary=problem(model.problem).name_of(model.dictionary),
+                dictionary=label_of(model),
                 variant=variant,
                 samples=sum(query.batch for query in asked),
                 truth="",
@@ -158,27 +157,23 @@ def _part(subject: Subject) -> Part:
             )
         ]
 
-    return f"{subject.problem} {subject.budget}", rows
-
-
-PARTS = tuple(_part(subject) for subject in SUBJECTS)
-
-
-def build(bench: Bench) -> list[Row]:
-    return assembled(bench, "interpretation", PARTS)
+    return rows
 
 
 def _panel(rows: Sequence[Row], subject: Subject, number: str, quantity: str) -> Panel:
     """One line for each process against the number."""
-    label = f"budget={subject.budget}, {number}="
-    mine = [row for row in rows if row.problem == subject.problem and row.variant.startswith(label)]
+    mine = [
+        row
+        for row in rows
+        if (row.problem, row.variant.get("budget")) == (subject.problem, subject.budget) and row.variant.get(number)
+    ]
     at = {row.variant: row.value for row in mine if row.metric == number}
     lines: dict[str, tuple[list[float], list[float]]] = {}
     for row in mine:
         if row.metric == quantity:
-            place, _, process = row.variant.rpartition(", ")
+            *_, process = row.variant
             x, y = lines.setdefault(process, ([], []))
-            x.append(at[place])
+            x.append(at[row.variant.without(process)])
             y.append(row.value)
     return Panel("", number, quantity, lines)
 
@@ -195,5 +190,9 @@ def figures(bench: Bench, rows: Sequence[Row]) -> Mapping[str, Figure]:
 
 
 TABLE = Table(
-    "interpretation", "programs against Damköhler, Péclet and Froude numbers (adr2d, swe2d)", 100, build, figures
+    "interpretation",
+    "programs against Damköhler, Péclet and Froude numbers (adr2d, swe2d)",
+    {f"{subject.problem} {subject.budget}": _part(subject) for subject in SUBJECTS},
+    figures,
+    samples=100,
 )

@@ -8,15 +8,25 @@ from dataclasses import replace
 from functools import partial
 
 from hycop.data import Dataset
-from hycop.evaluation import SPLITTING, Method, Named, Row, evaluate, merged
+from hycop.evaluation import (
+    LIMIT,
+    SPLITTING,
+    Composed,
+    Contender,
+    DictionaryLimit,
+    Opponents,
+    Row,
+    Solver,
+    Variant,
+    evaluate,
+)
 from hycop.experiments.table import Bench, Learned
 from hycop.model import Model
 from hycop.policy import exact_covers
-from hycop.problems import problem
+from hycop.problems import find_problem
 from hycop.query import Query
-from hycop.splitting import Scheme, splitting
+from hycop.schemes import Scheme, splitting
 from hycop.surrogate import HyCOP
-from hycop.training.gate import Opponents
 
 CLASSICAL = "classical at equal work"
 UNSPLIT = "unsplit"
@@ -36,14 +46,38 @@ def as_given(data: Dataset) -> Dataset:
 
 def ungated(model: Model) -> HyCOP:
     """The policy as it was learned, whatever the gate decided."""
-    gate = replace(model.gate, kept=True, classical_when_clipped=False, classical_when_far=False)
-    return HyCOP.of(replace(model, gate=gate))
+    return HyCOP.of(replace(model, gate=model.gate.opened()))
 
 
 def classical_alone(model: Model) -> HyCOP:
-    """The opponent of the model's gate: the best classical scheme on its held-out queries, repeated as its programs are
-    for longer times."""
+    """The opponent of the model's gate: the best classical scheme on its held-out queries, with as many substeps as its
+    programs have for longer times."""
     return HyCOP.of(replace(model, gate=replace(model.gate, kept=False)))
+
+
+def label_of(model: Model) -> str:
+    """What its problem calls the model's dictionary."""
+    return find_problem(model.equation.name).name_of(model.dictionary)
+
+
+def limit_of(model: Model) -> DictionaryLimit:
+    """The limit of the primitives that the equation needs, on the grid on which the model runs."""
+    return DictionaryLimit(model.dictionary, label_of(model), model.refinement, model.gate.cover)
+
+
+def contenders(model: HyCOP, classical: Solver) -> list[Contender]:
+    """A model, the static program that was learned beside it, if there is one, and its classical opponent."""
+    static = model.model.static()
+    solvers: dict[str, Solver] = {"HyCOP": model}
+    solvers |= {} if static is None else {"static": HyCOP.of(static)}
+    solvers[CLASSICAL] = classical
+    return [Contender(name, solver, label_of(model.model)) for name, solver in solvers.items()]
+
+
+def unsplit(problem: str, refinement: int = 1) -> Contender:
+    """The unsplit solver of a problem."""
+    dictionary = find_problem(problem).named_dictionary(UNSPLIT)
+    return Contender(UNSPLIT, Composed(splitting("Lie"), dictionary, refinement), UNSPLIT)
 
 
 def opponents(model: Model, held_out: Dataset) -> Opponents:
@@ -53,15 +87,20 @@ def opponents(model: Model, held_out: Dataset) -> Opponents:
         held_out.query,
         held_out.truth,
         model.refinement,
-        model.config.metric,
-        model.config.repeats,
-        exact_covers(model.dictionary, model.processes),
+        model.record.config.metric,
+        model.record.config.substeps,
+        exact_covers(model.dictionary, model.equation.processes),
     )
 
 
 def rival(model: HyCOP, held_out: Dataset, asked: Query) -> Scheme:
     """The best classical scheme, on the held-out queries, of those that take no more work than the model on others."""
-    return opponents(model.model, held_out).best(asked, model.measure(asked).work)
+    return opponents(model.model, held_out).best(asked, model.solve(asked).work)
+
+
+def plain_limit(rows: Sequence[Row]) -> list[Row]:
+    """The rows with the limit under its plain name, without how it was reached."""
+    return [replace(row, method=LIMIT) if row.is_limit else row for row in rows]
 
 
 def compared(
@@ -76,33 +115,24 @@ def compared(
     against: Scheme | None = None,
     paper: Mapping[str, float] | None = None,
 ) -> list[Row]:
-    """The rows of one trained model and its opponents on one dataset, and the paper's figures by metric.
+    """The rows of one trained model and its opponents on one dataset, and the paper's numbers by metric.
 
     The classical scheme is the best at equal work on these data, unless another is given.
     """
     inner = learned.model.model
-    chosen, static = problem(inner.problem), inner.static()
+    chosen = find_problem(inner.equation.name)
     model = learned.model if gated else ungated(inner)
     data = truth(data)
     if against is None:
-        against = rival(model, truth(bench.held_out(inner.problem, seed, inner.config)), data.query)
-    methods: list[Method] = [Named("HyCOP", model)]
-    methods += [] if static is None else [Named("static", HyCOP.of(static))]
-    methods += [Named(CLASSICAL, against)]
-    measured = partial(evaluate, metrics=metrics, refinement=inner.refinement, border=chosen.border)
-    found = measured(methods, inner.dictionary, [data], label=chosen.name_of(inner.dictionary), cover=inner.gate.cover)
+        against = rival(model, truth(bench.held_out(chosen.name, seed, inner.record.config)), data.query)
+    judge = partial(evaluate, datasets=[data], metrics=metrics, reported_variables=chosen.reported_variables)
+    classical = Composed(against, inner.dictionary, inner.refinement)
+    found = judge(contenders(model, classical), limit_of=limit_of(inner))
     if UNSPLIT in chosen.dictionaries:
-        whole: list[Method] = [Named(UNSPLIT, splitting("Lie"))]
-        found += measured(whole, chosen.dictionaries[UNSPLIT], [data], label=UNSPLIT)[: len(metrics)]
+        whole = DictionaryLimit(chosen.dictionaries[UNSPLIT], UNSPLIT, inner.refinement)
+        found += [row for row in judge([unsplit(chosen.name, inner.refinement)], limit_of=whole) if not row.is_limit]
     known = {} if paper is None else paper
-    return [
-        replace(
-            row,
-            method=row.method.partition(" (")[0],
-            paper=known.get(row.metric) if row.method == "HyCOP" else None,
-        )
-        for row in found
-    ]
+    return [replace(row, paper=known.get(row.metric) if row.method == "HyCOP" else None) for row in plain_limit(found)]
 
 
 def training_seconds(learned: Learned, like: Row) -> Row:
@@ -116,7 +146,7 @@ def judged(
     name: str,
     learned: Learned,
     seed: int,
-    variant: str = "",
+    variant: Mapping[str, object] | None = None,
     *,
     gated: bool = True,
     splits: Sequence[str] = ("id", "ood"),
@@ -132,24 +162,5 @@ def judged(
         data = bench.data(name, split, seed, samples, times=times)
         known = {} if paper is None or split not in paper else dict.fromkeys(("rel_l2", "nrmse"), paper[split])
         found = compared(bench, learned, seed, data, gated=gated, metrics=metrics, truth=truth, paper=known)
-        rows += [replace(row, variant=variant) for row in found]
+        rows += [replace(row, variant=Variant.of(variant or {})) for row in found]
     return [*rows, training_seconds(learned, rows[0])]
-
-
-Part = tuple[str, Callable[[Bench, int], list[Row]]]
-"""A part of a table: its name, and its rows for a seed."""
-
-
-def assembled(bench: Bench, table: str, parts: Sequence[Part]) -> list[Row]:
-    """The rows of all parts for all seeds, with those that the bench has kept."""
-    tables: list[list[Row]] = []
-    for index, (name, part) in enumerate(parts):
-        for seed in range(bench.seeds):
-            bench.progress(f"{name}, seed {seed}", (index * bench.seeds + seed) / (len(parts) * bench.seeds))
-
-            def compute(part: Callable[[Bench, int], list[Row]] = part, seed: int = seed) -> list[Row]:
-                return part(bench, seed)
-
-            tables.append(bench.rows((table, name, seed), compute))
-    bench.progress("done", 1.0)
-    return merged(tables)

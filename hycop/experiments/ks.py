@@ -26,20 +26,28 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hycop.data import Dataset
-from hycop.evaluation import LIMIT, LIMIT_SCHEME, SPLITTING, Method, Named, Row, answered, evaluate
-from hycop.experiments.judging import CLASSICAL, Part, assembled, classical_alone
+from hycop.evaluation import LIMIT, LIMIT_SCHEME, SPLITTING, Composed, Composing, Row, Variant, evaluate
+from hycop.experiments.judging import (
+    CLASSICAL,
+    classical_alone,
+    contenders,
+    limit_of,
+    plain_limit,
+    training_seconds,
+)
 from hycop.experiments.table import Bench, Table
 from hycop.grid import Array
-from hycop.metrics import metric
+from hycop.metrics import find_metric
 from hycop.plots import COLOURS, Figure, new_figure
-from hycop.problems import problem
+from hycop.problems import find_problem
 from hycop.query import Query, Setting
 from hycop.references import KuramotoSivashinskyReference
-from hycop.splitting import splitting
+from hycop.schemes import splitting
 from hycop.surrogate import HyCOP
 
 NAME, DICTIONARY = "ks1d", "spectral"
 SPLITS = ("id", "ood-w", "ood-t", "ood-wt")
+DIRECT, ATTRACTOR = Variant.of({"direct": ""}), Variant.of({"attractor": ""})
 STATISTICS = ("spectrum_error", "kl_divergence")
 PAPER = {
     ("id", "spectrum_error"): 9.74e-2,
@@ -66,8 +74,8 @@ LEARNING: Mapping[str, Any] = {
     "rounds": 1,
 }
 
-LIMIT_COPIES = 4
-"""Of the limit's scheme in a segment: its steps are at most 0.22 long."""
+LIMIT_SUBSTEPS = 4
+"""Substeps of the limit's scheme in a segment: its steps are at most 0.22 long."""
 
 SHOWN, FRAMES = 8, 40
 HORIZONS = {"id": 8.0, "ood-w": 8.0, "ood-t": 20.0, "ood-wt": 20.0}
@@ -76,7 +84,7 @@ HORIZONS = {"id": 8.0, "ood-w": 8.0, "ood-t": 20.0, "ood-wt": 20.0}
 
 def perturbed_truth(u0: Array, setting: Setting, times: Array, seed: int, size: float) -> Array:
     """The truth (batch, time, channel, cell) from initial states with noise in every cell of the fine grid."""
-    reference = problem(NAME).subflow(problem(NAME).processes)
+    reference = find_problem(NAME).subflow(find_problem(NAME).processes)
     assert isinstance(reference, KuramotoSivashinskyReference)
     fine = reference.fine_state(u0, setting)
     noise = np.random.Generator(np.random.Philox(key=[seed, 0])).standard_normal(fine.shape)
@@ -92,17 +100,16 @@ class Rolled(NamedTuple):
     seconds: float
 
 
-def rolled(method: Method, start: Query) -> Rolled:
+def rolled(solver: Composing, start: Query) -> Rolled:
     """Answers to segment after segment, each from the state at the end of the one before."""
-    dictionary = problem(NAME).named_dictionary(DICTIONARY)
     begin = perf_counter()
     u, states, work, longest = start.u0, [], 0.0, 0.0
     for _ in TIMES:
         query = Query(u, start.setting, start.time)
-        u, cost = answered(method, query, dictionary, problem(NAME).refinement)
+        u, cost = solver.solve(query)
         states.append(u)
         work += float(cost.mean())
-        longest = max(longest, float(method.programs(query, dictionary).durations.max()))
+        longest = max(longest, float(solver.programs(query).durations.max()))
     return Rolled(np.stack(states, axis=1), work, longest, perf_counter() - begin)
 
 
@@ -111,24 +118,12 @@ def attractor_statistic(name: str, states: Array, truth: Array, setting: Setting
     late = TIMES > TRANSIENT
     pooled = [u[:, late].reshape(-1, *u.shape[2:]) for u in (states, truth)]
     every = setting.take(np.repeat(np.arange(setting.batch), int(late.sum())))
-    return float(metric(name)(pooled[0], pooled[1], every)[0])
+    return float(find_metric(name)(pooled[0], pooled[1], every)[0])
 
 
 def _long_data(samples: int, split: str, seed: int, times: Array) -> Dataset:
     """Truth at many times, without an estimate of its error: after e-foldings by the dozen that would be one."""
-    return replace(problem(NAME), estimated=0).sample(samples, split, seed, times=times.tolist())
-
-
-def _methods(model: HyCOP) -> list[Method]:
-    """The model, its static program, and the opponent of its gate: the best classical scheme, on training queries, that
-    takes no more work; for longer times it is repeated as often as the learned program."""
-    inner = model.model
-    static = inner.static()
-    return [
-        Named("HyCOP", model),
-        *([] if static is None else [Named("static", HyCOP.of(static))]),
-        Named(CLASSICAL, classical_alone(inner)),
-    ]
+    return replace(find_problem(NAME), estimated=0).sample(samples, split, seed, times=times.tolist())
 
 
 def segments(trajectories: int, seed: int) -> Dataset:
@@ -147,83 +142,77 @@ def segments(trajectories: int, seed: int) -> Dataset:
 def _trained_on_segments(bench: Bench, seed: int) -> HyCOP:
     """A policy for states of the attractor."""
     train, held_out = (segments(LESSONS, stream) for stream in (seed, seed + 2**32))
-    model = HyCOP(problem(NAME).named_dictionary(DICTIONARY))
+    model = HyCOP(find_problem(NAME).named_dictionary(DICTIONARY))
     return model.fit(train, held_out, preset=bench.preset, seed=seed, **LEARNING)
 
 
 def _direct(bench: Bench, seed: int) -> list[Row]:
     learned = bench.learned(NAME, seed)
-    methods = _methods(learned.model)
+    inner = learned.model.model
+    everyone = contenders(learned.model, classical_alone(inner))
     metrics = ("rel_l2", *STATISTICS, SPLITTING)
     rows: list[Row] = []
     for split in SPLITS:
         data = bench.data(NAME, split, seed)
-        found = evaluate(
-            methods,
-            learned.model.dictionary,
-            [data],
-            metrics=metrics,
-            label=DICTIONARY,
-            refinement=problem(NAME).refinement,
-        )
+        found = plain_limit(evaluate(everyone, [data], limit_of=limit_of(inner), metrics=metrics))
         query = data.query
         again = perturbed_truth(query.u0, query.setting, query.time[:, None], seed, PERTURBATION["direct"])[:, 0]
         for name in metrics[:-1]:
             like = next(row for row in found if row.metric == name)
-            value = float(metric(name)(again, data.truth, query.setting).mean())
+            value = float(find_metric(name)(again, data.truth, query.setting).mean())
             found.append(replace(like, method=PERTURBED, dictionary="", value=value, work=0.0, seconds_per_sample=0.0))
         rows += [
             replace(
                 row,
-                variant="direct",
-                method=row.method.partition(" (")[0],
+                variant=DIRECT,
                 paper=PAPER.get((split, row.metric)) if row.method == "HyCOP" else None,
             )
             for row in found
         ]
-    timing = replace(rows[0], split="train", metric="training seconds", value=learned.seconds)
-    return [*rows, replace(timing, truth="", limit=0.0, work=0.0, seconds_per_sample=0.0, paper=None)]
+    return [*rows, training_seconds(learned, rows[0])]
 
 
 def _attractor(bench: Bench, seed: int) -> list[Row]:
     rows: list[Row] = []
     samples = min(bench.samples, LONG_SAMPLES)
-    methods = _methods(_trained_on_segments(bench, seed))
+    model = _trained_on_segments(bench, seed)
+    solvers = _solvers(model)
+    limiting = Composed(splitting(LIMIT_SCHEME).with_substeps(LIMIT_SUBSTEPS), model.dictionary, model.model.refinement)
     for split in ("id", "ood-w"):
         data = _long_data(samples, split, seed, TIMES)
         truth, setting = data.states[:, 1:], data.setting
         start = Query(data.states[:, 0], setting, np.full(samples, SEGMENT))
         again = perturbed_truth(start.u0, setting, np.tile(TIMES, (samples, 1)), seed, PERTURBATION["attractor"])
-        bottom = rolled(splitting(LIMIT_SCHEME).times(LIMIT_COPIES), start)
+        bottom = rolled(limiting, start)
         floor = {name: attractor_statistic(name, bottom.states, truth, setting) for name in STATISTICS}
         row = partial(_row, data, floor)
         for name in STATISTICS:
-            rows.append(row(PERTURBED, "attractor", name, attractor_statistic(name, again, truth, setting)))
-            rows.append(row(LIMIT, "attractor", name, floor[name]))
-        for method in methods:
-            run = rolled(method, start)
+            rows.append(row(PERTURBED, name, attractor_statistic(name, again, truth, setting)))
+            rows.append(row(LIMIT, name, floor[name]))
+        for method, solver in solvers.items():
+            run = rolled(solver, start)
             cost = {"work": run.work, "seconds_per_sample": run.seconds / samples}
             for name in STATISTICS:
                 value = attractor_statistic(name, run.states, truth, setting)
-                rows.append(row(str(method), "attractor", name, value, **cost))
-            rows.append(row(str(method), "attractor", "longest step", run.longest, **cost))
+                rows.append(row(method, name, value, **cost))
+            rows.append(row(method, "longest step", run.longest, **cost))
     return rows
 
 
-def _row(
-    data: Dataset,
-    floor: Mapping[str, float],
-    method: str,
-    variant: str,
-    name: str,
-    value: float,
-    **cost: Any,
-) -> Row:
+def _solvers(model: HyCOP) -> dict[str, Composing]:
+    """The model, its static program if there is one, and the classical opponent of its gate."""
+    static = model.model.static()
+    solvers: dict[str, Composing] = {"HyCOP": model}
+    solvers |= {} if static is None else {"static": HyCOP.of(static)}
+    return {**solvers, CLASSICAL: classical_alone(model.model)}
+
+
+def _row(data: Dataset, floor: Mapping[str, float], method: str, name: str, value: float, **cost: float) -> Row:
     return Row.of(
         data,
         method=method,
         dictionary="" if method == PERTURBED else DICTIONARY,
-        variant=variant,
+        variant=ATTRACTOR,
         time=HORIZON,
         metric=name,
         value=value,
@@ -231,13 +220,6 @@ def _row(
         limit=floor.get(name, 0.0),
         **cost,
     )
-
-
-PARTS: tuple[Part, ...] = (("direct", _direct), ("attractor", _attractor))
-
-
-def build(bench: Bench) -> list[Row]:
-    return assembled(bench, "ks", PARTS)
 
 
 def figures(bench: Bench, rows: Sequence[Row]) -> Mapping[str, Figure]:
@@ -250,7 +232,7 @@ def _figure(model: HyCOP, split: str) -> Figure:
     times = np.linspace(0.0, HORIZONS[split], FRAMES + 1)[1:]
     data = _long_data(SHOWN, split, 0, times)
     query = data.query
-    states = model.measure(query).states.reshape(SHOWN, FRAMES, -1)
+    states = model.solve(query).states.reshape(SHOWN, FRAMES, -1)
     truth = data.states[:, 1:, 0]
     length = float(data.setting.grid.lengths[0, 0])
     figure = new_figure(9, 6.5)
@@ -281,4 +263,10 @@ def _figure(model: HyCOP, split: str) -> Figure:
     return figure
 
 
-TABLE = Table("ks", "Kuramoto–Sivashinsky: errors, spectra and state statistics (ks1d)", 200, build, figures)
+TABLE = Table(
+    "ks",
+    "Kuramoto–Sivashinsky: errors, spectra and state statistics (ks1d)",
+    {"direct": _direct, "attractor": _attractor},
+    figures,
+    samples=200,
+)

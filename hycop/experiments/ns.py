@@ -27,21 +27,19 @@ import numpy as np
 from hycop.data import Dataset
 from hycop.data.pdebench import PDEBenchFile
 from hycop.dictionary import Dictionary
-from hycop.evaluation import LIMIT, Method, Row, answered, evaluate
-from hycop.execution import Outcome, measure
-from hycop.experiments.fixtures import FOLDER, fixture
-from hycop.experiments.judging import CLASSICAL, UNSPLIT, Part, assembled, training_seconds
+from hycop.evaluation import Composed, Contender, DictionaryLimit, Opponents, Row, Solver, Variant, evaluate
+from hycop.experiments.fixtures import PDEBENCH, fixture
+from hycop.experiments.judging import CLASSICAL, UNSPLIT, plain_limit, training_seconds, unsplit
 from hycop.experiments.table import Bench, Learned, Table
+from hycop.grid import Array
 from hycop.metrics import crmse_paper, invariants
 from hycop.plots import Figure, Solution, solutions_figure
-from hycop.problems import problem
+from hycop.problems import find_problem
 from hycop.program import ProgramBatch
 from hycop.query import Query
-from hycop.splitting import splitting
+from hycop.schemes import splitting
 from hycop.surrogate import HyCOP
-from hycop.training.gate import Opponents
 
-PDEBENCH = "2D_CFD_Rand_M0.1_Eta0.1_Zeta0.1_periodic_128_sample.hdf5"
 FRAMES = (0, 1)
 """The initial state and T = 0.05."""
 
@@ -72,22 +70,20 @@ PAPER = {"HyCOP": 4.04e-2, STRANG: 7.56e-2}
 
 
 @dataclass(frozen=True)
-class Repeated:
-    """A model's programs for a part of the time, one after the other."""
+class InParts:
+    """Writes a model's programs for an equal part of the time, one after the other; each part is a query of its own, so
+    that the gate decides about it."""
 
     model: HyCOP
-    times: int
+    parts: int
 
     def programs(self, query: Query, dictionary: Dictionary) -> ProgramBatch:
-        part = self.model.programs(Query(query.u0, query.setting, query.time / self.times), dictionary)
-        return ProgramBatch(part.names, np.tile(part.ops, self.times), np.tile(part.durations, self.times))
-
-    def measure(self, query: Query, dictionary: Dictionary) -> Outcome:
-        return measure(self.programs(query, dictionary), dictionary, query, strict=False)
+        part = self.model.programs(Query(query.u0, query.setting, query.time / self.parts), dictionary)
+        return ProgramBatch(part.names, np.tile(part.ops, self.parts), np.tile(part.durations, self.parts))
 
 
-LENGTHS = {"steps<=17": 1, "steps<=33": 2}
-"""Variants: how often the program of a part of the time is repeated."""
+LENGTHS = {Variant.of({"steps": "<=17"}): 1, Variant.of({"steps": "<=33"}): 2}
+"""Variants: the number of parts of the time."""
 
 
 def pdebench() -> Dataset | None:
@@ -95,7 +91,7 @@ def pdebench() -> Dataset | None:
     path = fixture(PDEBENCH)
     if path is None:
         return None
-    chosen = problem("ns2d-pdebench")
+    chosen = find_problem("ns2d-pdebench")
     data = chosen.checked(PDEBenchFile(path, problem=chosen.name).read(frames=FRAMES))
     return replace(data, split="pdebench")
 
@@ -106,87 +102,69 @@ def converged() -> Dataset | None:
     data = pdebench()
     if data is None:
         return None
-    chosen, query = problem("ns2d"), data.query
+    chosen, query = find_problem("ns2d"), data.query
     reference = chosen.subflow(chosen.processes)
     later = reference.flow(query.u0, query.time, query.setting)
     states = np.stack([query.u0, later], axis=1)
     return replace(data, problem=chosen.name, split="converged", states=states, reference=str(reference))
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A method with its variant and the dictionary that it runs; its text tells entries apart."""
-
-    method: str
-    variant: str
-    dictionary: str
-    programs_of: Method
-    parts: Dictionary
-
-    def __str__(self) -> str:
-        return f"{self.method}|{self.variant}|{self.dictionary}"
-
-    def programs(self, query: Query, dictionary: Dictionary) -> ProgramBatch:
-        return self.programs_of.programs(query, self.parts)
-
-    def measure(self, query: Query, dictionary: Dictionary) -> Outcome:
-        return answered(self.programs_of, query, self.parts)
-
-
-def _opponents(bench: Bench, learned: Learned, seed: int) -> Mapping[str, Opponents]:
+def _opponents(bench: Bench, learned: Learned, seed: int) -> Mapping[Variant, Opponents]:
     """The classical opponents of programs of each length."""
     inner = learned.model.model
-    judges = bench.held_out(inner.problem, seed, inner.config).take(slice(0, JUDGES))
-    asked = problem(inner.problem).dictionary, judges.query, judges.truth
-    return {variant: Opponents(*asked, error=inner.config.metric, repeats=times) for variant, times in LENGTHS.items()}
+    chosen = find_problem(inner.equation.name)
+    judges = bench.held_out(chosen.name, seed, inner.record.config).take(slice(0, JUDGES))
+    asked = chosen.dictionary, judges.query, judges.truth
+    return {
+        variant: Opponents(*asked, error=inner.record.config.metric, substeps=parts)
+        for variant, parts in LENGTHS.items()
+    }
 
 
-def _entries(learned: Learned, opponents: Mapping[str, Opponents], data: Dataset) -> Iterator[Entry]:
+def _contenders(learned: Learned, opponents: Mapping[Variant, Opponents], data: Dataset) -> Iterator[Contender]:
     """The model and its opponents; the classical one takes no more work on the data."""
-    inner = learned.model.model
-    known = problem(inner.problem).dictionaries
+    model, static = learned.model, learned.model.model.static()
+    known = find_problem(model.model.equation.name).dictionaries
     own = next(iter(known))
-    static = inner.static()
-    yield Entry(STRANG, "", own, splitting("Strang(outer=viscosity)"), known[own])
-    yield Entry(UNSPLIT, "", UNSPLIT, splitting("Lie"), known[UNSPLIT])
-    for variant, times in LENGTHS.items():
-        model = Repeated(learned.model, times)
-        yield Entry("HyCOP", variant, own, model, known[own])
-        yield Entry("HyCOP", variant, CONSERVATIVE, model, known[CONSERVATIVE])
+    yield Contender(STRANG, Composed(splitting("Strang(outer=viscosity)"), known[own]), own)
+    yield unsplit(model.model.equation.name)
+    for variant, parts in LENGTHS.items():
+        ours = Composed(InParts(model, parts), known[own])
+        yield Contender("HyCOP", ours, own, variant)
+        yield Contender("HyCOP", replace(ours, dictionary=known[CONSERVATIVE]), CONSERVATIVE, variant)
         if static is not None:
-            yield Entry("static", variant, own, Repeated(HyCOP.of(static), times), known[own])
+            yield Contender("static", Composed(InParts(HyCOP.of(static), parts), known[own]), own, variant)
         few = data.query.take(slice(0, COSTED))
-        rival = opponents[variant].best(few, model.measure(few, known[own]).work)
-        yield Entry(CLASSICAL, variant, own, rival, known[own])
+        rival = opponents[variant].best(few, ours.solve(few).work)
+        yield Contender(CLASSICAL, Composed(rival, known[own]), own, variant)
 
 
-def _judged(learned: Learned, opponents: Mapping[str, Opponents], data: Dataset) -> list[Row]:
+def _judged(learned: Learned, opponents: Mapping[Variant, Opponents], data: Dataset) -> list[Row]:
     """All rows of a trained model and its opponents on one dataset."""
-    chosen = problem(learned.model.model.problem)
+    chosen = find_problem(learned.model.model.equation.name)
     own = next(iter(chosen.dictionaries))
-    entries = {str(entry): entry for entry in _entries(learned, opponents, data)}
+    everyone = list(_contenders(learned, opponents, data))
     found = evaluate(
-        list(entries.values()), chosen.dictionary, [data], metrics=METRICS, label=own, border=chosen.border
+        everyone,
+        [data],
+        limit_of=DictionaryLimit(chosen.dictionary, own),
+        metrics=METRICS,
+        reported_variables=chosen.reported_variables,
     )
+    of = {(each.method, each.dictionary, each.variant): each for each in everyone}
     rows: list[Row] = []
-    for row in found:
-        entry = entries.get(row.method)
-        if entry is None:
-            rows.append(replace(row, method=LIMIT))
-            continue
-        ours = entry.dictionary == own
-        paper = PAPER.get(entry.method) if ours and data.split == "pdebench" and row.metric == "nrmse" else None
-        row = replace(row, method=entry.method, variant=entry.variant, dictionary=entry.dictionary, paper=paper)
-        rows.append(row if ours else replace(row, limit=nan))
-        if row.metric == METRICS[0] and entry.method in ("HyCOP", UNSPLIT):
-            rows += _totals(replace(row, limit=nan, paper=None), entry, data)
+    for row in plain_limit(found):
+        quoted = row.dictionary == own and data.split == "pdebench" and row.metric == METRICS[0]
+        rows.append(replace(row, paper=PAPER.get(row.method) if quoted else None))
+        if row.metric == METRICS[0] and row.method in ("HyCOP", UNSPLIT):
+            states = of[row.method, row.dictionary, row.variant].solve(data.query).states
+            rows += _totals(replace(row, limit=nan, paper=None), states, data)
     return rows
 
 
-def _totals(like: Row, entry: Entry, data: Dataset) -> Iterator[Row]:
+def _totals(like: Row, states: Array, data: Dataset) -> Iterator[Row]:
     """What a method does to mass, momentum and energy."""
     query, setting = data.query, data.query.setting
-    states = entry.measure(query, entry.parts).states
     names = [channel.name for channel in setting.channels]
     drift = np.abs(invariants(states - query.u0, setting)) / invariants(np.abs(query.u0), setting)
     for total, channels in TOTALS.items():
@@ -198,7 +176,7 @@ def _totals(like: Row, entry: Entry, data: Dataset) -> Iterator[Row]:
 
 def _speedups(rows: Sequence[Row], data: Dataset) -> Iterator[Row]:
     """Seconds of PDEBench's scheme, measured here, and of its generator over those of HyCOP."""
-    chosen, query = problem(data.problem), data.query
+    chosen, query = find_problem(data.problem), data.query
     reference = chosen.subflow(chosen.processes)
     few = slice(0, 1)
     reference.flow(query.u0[few], 1e-3 * query.time[few], query.setting.take(few))  # compiles
@@ -231,31 +209,20 @@ def _converged(bench: Bench, seed: int) -> list[Row]:
     return [*rows, training_seconds(learned, rows[0])]
 
 
-PARTS: tuple[Part, ...] = (("ns2d-pdebench", _pdebench), ("ns2d", _converged))
-
-
-def build(bench: Bench) -> list[Row]:
-    rows = assembled(bench, "ns", PARTS)
-    if pdebench() is None:
-        bench.progress(f"done, without PDEBench's file: {PDEBENCH} is not in the folder that {FOLDER} names", 1.0)
-    return rows
-
-
 def figures(bench: Bench, rows: Sequence[Row]) -> Mapping[str, Figure]:
     """Density, velocity and pressure of a query of each kind: initial state, truth, HyCOP, error."""
-    chosen = problem("ns2d-pdebench")
-    model = Repeated(bench.learned(chosen.name, 0).model, 1)
+    chosen = find_problem("ns2d-pdebench")
+    model = Composed(bench.learned(chosen.name, 0).model, chosen.dictionary)
     judge = pdebench()
     datasets = [*([] if judge is None else [judge]), *(bench.data(chosen.name, split, 0) for split in ("id", "ood"))]
     return {f"ns_{data.split}": _figure(model, data.take(slice(0, 1))) for data in datasets}
 
 
-def _figure(model: Method, data: Dataset) -> Figure:
-    chosen, query = problem(data.problem), data.query
-    assert chosen.border is not None
-    ours = answered(model, query, chosen.dictionary).states
-    states = (query.u0, data.truth, ours)
-    (start, setting), (truth, _), (found, _) = (chosen.border(u, query.setting) for u in states)
+def _figure(model: Solver, data: Dataset) -> Figure:
+    chosen, query = find_problem(data.problem), data.query
+    assert chosen.reported_variables is not None
+    states = (query.u0, data.truth, model.solve(query).states)
+    (start, setting), (truth, _), (found, _) = (chosen.reported_variables(u, query.setting) for u in states)
     names = [channel.name for channel in setting.channels]
     shown = [names.index(name) for name in ("density", "Vx", "pressure")]
     solutions = [Solution(start[0, c], truth[0, c], {"HyCOP": found[0, c]}) for c in shown]
@@ -263,4 +230,11 @@ def _figure(model: Method, data: Dataset) -> Figure:
     return solutions_figure(solutions, query.grid.lengths[0].tolist(), title)
 
 
-TABLE = Table("ns", "compressible Navier–Stokes as in PDEBench (ns2d, ns2d-pdebench)", 24, build, figures)
+TABLE = Table(
+    "ns",
+    "compressible Navier–Stokes as in PDEBench (ns2d, ns2d-pdebench)",
+    {"ns2d-pdebench": _pdebench, "ns2d": _converged},
+    figures,
+    (PDEBENCH,),
+    samples=24,
+)

@@ -12,11 +12,11 @@ from dataclasses import replace
 
 from hycop.data import Dataset
 from hycop.evaluation import LIMIT_SCHEME, SPLITTING, Row, limit
-from hycop.experiments.judging import Paper, Part, assembled, judged
+from hycop.experiments.judging import Paper, judged
 from hycop.experiments.qualitative import split_figures
-from hycop.experiments.table import Bench, Table
+from hycop.experiments.table import Bench, Part, Table
 from hycop.plots import Figure
-from hycop.problems import problem
+from hycop.problems import find_problem
 
 PAPER: Mapping[str, Paper] = {
     "ad1d": {"id": 2.97e-2, "ood": 9.06e-2},
@@ -29,17 +29,17 @@ METRICS = ("rel_l2", SPLITTING, "rmse", "max_error")
 def same_grid(data: Dataset) -> Dataset:
     """The queries with what the dictionary converges to on their own grid as the truth: the same cells, the same
     fluxes, only the steps in time infinitely many."""
-    reached = limit(problem(data.problem).dictionary, data.query)
+    reached = limit(find_problem(data.problem).dictionary, data.query)
     states = data.states.copy()
     states[:, 1] = reached.states
-    return replace(data, states=states, reference=f"same grid ({LIMIT_SCHEME} x{reached.copies})")
+    return replace(data, states=states, reference=f"same grid ({LIMIT_SCHEME} x{reached.substeps})")
 
 
 def _fine(name: str) -> Part:
     def rows(bench: Bench, seed: int) -> list[Row]:
         return judged(bench, name, bench.learned(name, seed), seed, metrics=METRICS, paper=PAPER[name])
 
-    return name, rows
+    return rows
 
 
 def _same_grid(bench: Bench, seed: int) -> list[Row]:
@@ -50,7 +50,7 @@ def _same_grid(bench: Bench, seed: int) -> list[Row]:
         "burgers1d",
         learned,
         seed,
-        "truth=same grid",
+        {"truth": "same grid"},
         gated=False,
         metrics=METRICS,
         truth=same_grid,
@@ -58,15 +58,14 @@ def _same_grid(bench: Bench, seed: int) -> list[Row]:
     )
 
 
-PARTS: tuple[Part, ...] = (*(_fine(name) for name in PAPER), ("burgers1d same grid", _same_grid))
-
-
-def build(bench: Bench) -> list[Row]:
-    return assembled(bench, "1d", PARTS)
-
-
 def figures(bench: Bench, rows: Sequence[Row]) -> Mapping[str, Figure]:
     return {stem: figure for name in PAPER for stem, figure in split_figures(bench, name).items()}
 
 
-TABLE = Table("1d", "advection–diffusion, Burgers and shallow water in 1D", 200, build, figures)
+TABLE = Table(
+    "1d",
+    "advection–diffusion, Burgers and shallow water in 1D",
+    {**{name: _fine(name) for name in PAPER}, "burgers1d same grid": _same_grid},
+    figures,
+    samples=200,
+)

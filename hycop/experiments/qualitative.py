@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hycop.evaluation import answered
+from hycop.evaluation import Composed
 from hycop.experiments.judging import CLASSICAL, rival
 from hycop.experiments.table import Bench
 from hycop.plots import Figure, Solution, solutions_figure
-from hycop.problems import problem
+from hycop.problems import find_problem
 
 SHOWN = 3
 """Queries of a figure, at most."""
@@ -18,18 +18,18 @@ def split_figures(bench: Bench, name: str) -> Mapping[str, Figure]:
     """The first queries of id and ood, in the first channel: initial state, truth, HyCOP, classical, errors."""
     model = bench.learned(name, 0).model
     inner = model.model
-    held_out = bench.held_out(name, 0, inner.config)
+    held_out = bench.held_out(name, 0, inner.record.config)
     out = {}
     for split in ("id", "ood"):
         data = bench.data(name, split, 0).take(slice(0, SHOWN))
         query, truth = data.query, data.truth
         scheme = rival(model, held_out, query)
-        ours = model.measure(query).states
-        theirs = answered(scheme, query, inner.dictionary, inner.refinement).states
+        ours = model.solve(query).states
+        theirs = Composed(scheme, inner.dictionary, inner.refinement).solve(query).states
         solutions = [
             Solution(query.u0[sample, 0], truth[sample, 0], {"HyCOP": ours[sample, 0], CLASSICAL: theirs[sample, 0]})
             for sample in range(query.batch)
         ]
-        title = f"{name}, {split}: {problem(name).channels[0].name} at T={query.time[0]:g}"
+        title = f"{name}, {split}: {find_problem(name).channels[0].name} at T={query.time[0]:g}"
         out[f"{name}_{split}"] = solutions_figure(solutions, query.grid.lengths[0].tolist(), title)
     return out

@@ -19,25 +19,19 @@ The truth has four times as many cells along each axis. A sample of it takes 0.1
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
 from math import prod, sqrt
-from time import perf_counter
 
 import numpy as np
 
 from hycop.data import Dataset
-from hycop.dictionary import Dictionary
-from hycop.evaluation import Method, Row, answered
-from hycop.experiments.judging import CLASSICAL, UNSPLIT, Part, assembled, classical_alone, ungated
-from hycop.experiments.table import Bench, Table
+from hycop.evaluation import Contender, Row, timed
+from hycop.experiments.judging import CLASSICAL, UNSPLIT, classical_alone, label_of, ungated, unsplit
+from hycop.experiments.table import Bench, Part, Table
 from hycop.grid import Array, restrict
-from hycop.metrics import metric, rel_l2
+from hycop.metrics import find_metric, rel_l2
 from hycop.model import Model
 from hycop.plots import Figure, Panel, lines_figure
-from hycop.problems import problem
 from hycop.program import ProgramBatch
-from hycop.splitting import splitting
 
 NAME = "swe2d"
 SPLITS = ("id", "ood")
@@ -66,22 +60,13 @@ PAPER: Mapping[Shape, Mapping[str, float]] = {
 """The source paper's figures in distribution."""
 
 
-@dataclass(frozen=True)
-class Opponent:
-    """A method with its dictionary and the name of that."""
-
-    method: Method
-    dictionary: Dictionary
-    label: str
-
-
-def _opponents(model: Model) -> dict[str, Opponent]:
-    label = problem(model.problem).name_of(model.dictionary)
-    return {
-        "HyCOP": Opponent(ungated(model), model.dictionary, label),
-        CLASSICAL: Opponent(classical_alone(model), model.dictionary, label),
-        UNSPLIT: Opponent(splitting("Lie"), problem(NAME).dictionaries[UNSPLIT], UNSPLIT),
-    }
+def contenders(model: Model) -> list[Contender]:
+    label = label_of(model)
+    return [
+        Contender("HyCOP", ungated(model), label),
+        Contender(CLASSICAL, classical_alone(model), label),
+        unsplit(NAME, model.refinement),
+    ]
 
 
 def program_change(a: ProgramBatch, b: ProgramBatch) -> float:
@@ -95,41 +80,29 @@ def program_change(a: ProgramBatch, b: ProgramBatch) -> float:
 
 def feature_change(model: Model, a: Dataset, b: Dataset) -> float:
     """The largest difference of a feature, as a share of its trained range."""
-    low, high = np.asarray(model.view.ranges.low), np.asarray(model.view.ranges.high)
-    there, here = (model.view.features(data.query) for data in (a, b))
+    low, high = np.asarray(model.scope.view.ranges.low), np.asarray(model.scope.view.ranges.high)
+    there, here = (model.scope.view.features(data.query) for data in (a, b))
     return float((np.abs(there - here) / np.where(high > low, high - low, 1.0)).max())
 
 
 def _row(
-    data: Dataset, method: str, label: str, name: str, value: float, work: float = 0.0, seconds: float = 0.0
+    data: Dataset, method: str, dictionary: str, name: str, value: float, cost: Mapping[str, float] | None = None
 ) -> Row:
     shape = data.setting.grid.shape
     published = PAPER.get((shape[0], shape[1]), {}) if (method, data.split) == ("HyCOP", "id") else {}
-    return Row.of(
-        data,
-        method=method,
-        metric=name,
-        value=value,
-        dictionary=label,
-        work=work,
-        seconds_per_sample=seconds,
-        paper=published.get(name),
-    )
+    paper = published.get(name)
+    return Row.of(data, method=method, metric=name, value=value, dictionary=dictionary, paper=paper, **(cost or {}))
 
 
-def _measured(
-    name: str, opponent: Opponent, data: Dataset, refinement: int, coarse: Array | None
-) -> tuple[Array, list[Row]]:
+def _measured(contender: Contender, data: Dataset, coarse: Array | None) -> tuple[Array, list[Row]]:
     """Errors (sample,) of a method on one grid, and its rows; ``coarse`` are those on the trained grid."""
-    start = perf_counter()
-    states, work = answered(opponent.method, data.query, opponent.dictionary, refinement)
-    seconds = (perf_counter() - start) / data.samples
-    errors = {each: metric(each)(states, data.truth, data.setting) for each in METRICS}
-    values = {**{each: float(error.mean()) for each, error in errors.items()}, SECONDS: seconds}
+    done = timed(contender, data.query)
+    errors = {each: find_metric(each)(done.states, data.truth, data.setting) for each in METRICS}
+    values = {**{each: float(error.mean()) for each, error in errors.items()}, SECONDS: done.seconds}
     if coarse is not None:
         values[FALL] = float(coarse[: data.samples].mean()) / values["rel_l2"]
-    built = partial(_row, data, name, opponent.label, work=float(work.mean()), seconds=seconds)
-    return errors["rel_l2"], [built(each, value) for each, value in values.items()]
+    about = contender.method, contender.dictionary
+    return errors["rel_l2"], [_row(data, *about, each, value, done.cost) for each, value in values.items()]
 
 
 def _truth_rows(datasets: Mapping[Shape, Dataset]) -> list[Row]:
@@ -153,14 +126,12 @@ def _part(split: str) -> Part:
         }
         trained, *others = datasets.values()
         found: list[Row] = []
-        for name, opponent in _opponents(model).items():
-            # compilation and caches are not part of a method's seconds
-            answered(opponent.method, trained.query.take(slice(0, 1)), opponent.dictionary, model.refinement)
-            coarse, own = _measured(name, opponent, trained, model.refinement, None)
+        for contender in contenders(model):
+            coarse, own = _measured(contender, trained, None)
             found += own
             for data in others:
-                found += _measured(name, opponent, data, model.refinement, coarse)[1]
-        policy, label = ungated(model).model, problem(model.problem).name_of(model.dictionary)
+                found += _measured(contender, data, coarse)[1]
+        policy, label = ungated(model).model, label_of(model)
         for data in others:
             same = trained.take(slice(0, data.samples))
             change = program_change(policy.programs(same.query), policy.programs(data.query))
@@ -168,14 +139,7 @@ def _part(split: str) -> Part:
             found.append(_row(data, "HyCOP", label, FEATURES, feature_change(model, same, data)))
         return found + _truth_rows(datasets)
 
-    return split, rows
-
-
-PARTS = tuple(_part(split) for split in SPLITS)
-
-
-def build(bench: Bench) -> list[Row]:
-    return assembled(bench, "resolution", PARTS)
+    return rows
 
 
 def _line(rows: Sequence[Row], value: Callable[[Row], float | None]) -> tuple[list[float], list[float]]:
@@ -200,4 +164,10 @@ def figures(bench: Bench, rows: Sequence[Row]) -> Mapping[str, Figure]:
     return {"resolution": lines_figure([panels], "swe2d: a policy trained on 32² cells, asked on other grids")}
 
 
-TABLE = Table("resolution", "a policy trained on 32² cells asked on other grids (swe2d)", 32, build, figures)
+TABLE = Table(
+    "resolution",
+    "a policy trained on 32² cells asked on other grids (swe2d)",
+    {split: _part(split) for split in SPLITS},
+    figures,
+    samples=32,
+)

@@ -22,26 +22,26 @@ from typing import ClassVar
 import numpy as np
 
 from hycop.data import Dataset
-from hycop.evaluation import LIMIT, Named, Row, evaluate
+from hycop.evaluation import Contender, Row, Variant, evaluate
 from hycop.execution import simplify
-from hycop.experiments.judging import Part, assembled, training_seconds, ungated
-from hycop.experiments.table import Bench, Learned, Table
+from hycop.experiments.judging import limit_of, plain_limit, training_seconds, ungated
+from hycop.experiments.table import Bench, Learned, Part, Table
 from hycop.features import FEATURES
 from hycop.grid import Array
 from hycop.metrics import rel_l2
 from hycop.plots import Figure, scatter_figure
 from hycop.primitive import EXACT, update_work
-from hycop.problems import problem
+from hycop.problems import find_problem
 from hycop.query import Query, Setting
 from hycop.surrogate import HyCOP
 
 SPLITS = ("id", "ood")
 DUMMY = "reaction"
-OWN, EXTENDED = "dictionary=own", f"dictionary=own + dummy {DUMMY}"
+OWN, EXTENDED = (Variant.of({"dictionary": name}) for name in ("own", f"own + dummy {DUMMY}"))
 BEFORE = "HyCOP before the gate"
 RATIO = "rel_l2 over that of the own dictionary"
 TIME_SHARE, WORK_SHARE = "time share of the dummy", "work share of the dummy"
-PAPER_REDUNDANT: Mapping[tuple[str, str], float] = {
+PAPER_REDUNDANT: Mapping[tuple[Variant, str], float] = {
     (OWN, "rel_l2"): 2.40e-2,
     (EXTENDED, "rel_l2"): 2.30e-2,
     (EXTENDED, RATIO): 2.30 / 2.40,
@@ -50,7 +50,8 @@ PAPER_REDUNDANT: Mapping[tuple[str, str], float] = {
 """For ``swe2d``, in distribution."""
 
 WHOLE, PART = "adr2d", "ad2d"
-FULL, WITHOUT, SWITCHED_OFF = "dictionary=full", "dictionary=without reaction", "truth=without reaction"
+FULL, WITHOUT = (Variant.of({"dictionary": name}) for name in ("full", "without reaction"))
+SWITCHED_OFF = WITHOUT.adding({"truth": "without reaction"})
 PAPER_MISSING = 1.81e-1
 QUARTERS = 4
 REGIMES: Mapping[str, str] = {"growth": "rT", "damkohler": "Damköhler number"}
@@ -74,7 +75,7 @@ class DummyReaction:
 
 
 def trained_with_dummy(bench: Bench, name: str, seed: int) -> Learned:
-    own = bench.learned(name, seed).model.model.config.max_steps
+    own = bench.learned(name, seed).model.model.record.config.max_steps
     return bench.learned(name, seed, adding={DUMMY: DummyReaction()}, max_steps=own + 1)
 
 
@@ -87,7 +88,7 @@ def shares(model: HyCOP, query: Query, name: str) -> tuple[float, float]:
     fine = query.setting.with_grid(query.grid.refined(inner.refinement))
     steps: Array = (programs.ops == op).sum(axis=1)
     work = steps * inner.dictionary[name].work(query.u0, query.time, fine)
-    return float(time[op] / time.sum()), float(work.sum() / model.measure(query).work.sum())
+    return float(time[op] / time.sum()), float(work.sum() / model.solve(query).work.sum())
 
 
 def _redundant(name: str) -> Part:
@@ -100,7 +101,7 @@ def _redundant(name: str) -> Part:
             found += [row for part in errors.values() for row in part]
             own = {row.method: row.value for row in errors[OWN]}
             for row in errors[EXTENDED]:
-                if row.method != LIMIT:
+                if not row.is_limit:
                     found.append(_remark(row, RATIO, row.value / own[row.method]))
             before = next(row for row in errors[EXTENDED] if row.method == BEFORE)
             told = shares(ungated(models[EXTENDED].model.model), data.query, DUMMY)
@@ -111,7 +112,7 @@ def _redundant(name: str) -> Part:
             found.append(training_seconds(learned, next(row for row in found if row.variant == variant)))
         return [replace(row, paper=_published(row)) for row in found]
 
-    return f"redundant {name}", rows
+    return rows
 
 
 def _published(row: Row) -> float | None:
@@ -120,19 +121,18 @@ def _published(row: Row) -> float | None:
     return PAPER_REDUNDANT.get((row.variant, row.metric)) if there else None
 
 
-def _errors(learned: Learned, data: Dataset, variant: str) -> list[Row]:
+def _errors(learned: Learned, data: Dataset, variant: Variant) -> list[Row]:
     """The model with its gate and without, and the limit of the primitives that the equation needs."""
     inner = learned.model.model
+    label = ", ".join(inner.dictionary)
+    models = {"HyCOP": learned.model, BEFORE: ungated(inner)}
     found = evaluate(
-        [Named("HyCOP", learned.model), Named(BEFORE, ungated(inner))],
-        inner.dictionary,
+        [Contender(name, model, label) for name, model in models.items()],
         [data],
+        limit_of=replace(limit_of(inner), label=label),
         metrics=("rel_l2",),
-        label=", ".join(inner.dictionary),
-        refinement=inner.refinement,
-        cover=inner.gate.cover,
     )
-    return [replace(row, variant=variant, method=row.method.partition(" (")[0]) for row in found]
+    return [replace(row, variant=variant) for row in plain_limit(found)]
 
 
 def _remark(like: Row, metric: str, value: float) -> Row:
@@ -142,8 +142,9 @@ def _remark(like: Row, metric: str, value: float) -> Row:
 
 def without_reaction(bench: Bench, split: str, seed: int) -> Dataset:
     """The queries of the full equation, with the truth of the equation without its reaction."""
-    kept = problem(PART).processes
-    return replace(problem(WHOLE), processes=kept).sample(bench.samples, split, seed)
+    whole = find_problem(WHOLE)
+    part = replace(whole.equation, processes=find_problem(PART).processes)
+    return replace(whole, equation=part).sample(bench.samples, split, seed)
 
 
 def quarters(values: Array) -> list[Array]:
@@ -159,7 +160,7 @@ def _missing(bench: Bench, seed: int) -> list[Row]:
         for learned, asked, variant in (
             (full, data, FULL),
             (part, data, WITHOUT),
-            (part, without_reaction(bench, split, seed), f"{WITHOUT}, {SWITCHED_OFF}"),
+            (part, without_reaction(bench, split, seed), SWITCHED_OFF),
         ):
             rows = [row for row in _errors(learned, asked, variant) if row.method != BEFORE]
             known = PAPER_MISSING if variant == WITHOUT else None
@@ -171,7 +172,7 @@ def _missing(bench: Bench, seed: int) -> list[Row]:
 
 def query_errors(model: HyCOP, data: Dataset) -> Array:
     """Relative L2 error of every query."""
-    return rel_l2(model.measure(data.query).states, data.truth, data.setting)
+    return rel_l2(model.solve(data.query).states, data.truth, data.setting)
 
 
 def _by_regime(like: Row, errors: Array, data: Dataset) -> list[Row]:
@@ -180,17 +181,11 @@ def _by_regime(like: Row, errors: Array, data: Dataset) -> list[Row]:
     for feature, called in REGIMES.items():
         strength = 10 ** FEATURES[feature](data.query)
         for index, members in enumerate(quarters(strength), start=1):
-            row = replace(like, variant=f"{like.variant}, quarter {index} by {called}", samples=members.size, limit=0.0)
+            place = like.variant.adding({f"quarter {index} by {called}": ""})
+            row = replace(like, variant=place, samples=members.size, limit=0.0)
             found += [replace(row, value=float(errors[members].mean()))]
             found += [_remark(row, f"mean {called}", float(strength[members].mean()))]
     return found
-
-
-PARTS: tuple[Part, ...] = (_redundant("swe1d"), _redundant("swe2d"), ("missing", _missing))
-
-
-def build(bench: Bench) -> list[Row]:
-    return assembled(bench, "robustness", PARTS)
 
 
 def figures(bench: Bench, rows: Sequence[Row]) -> Mapping[str, Figure]:
@@ -209,4 +204,10 @@ def figures(bench: Bench, rows: Sequence[Row]) -> Mapping[str, Figure]:
     return out
 
 
-TABLE = Table("robustness", "a primitive too many, or too few (swe1d, swe2d, adr2d)", 100, build, figures)
+TABLE = Table(
+    "robustness",
+    "a primitive too many, or too few (swe1d, swe2d, adr2d)",
+    {**{f"redundant {name}": _redundant(name) for name in ("swe1d", "swe2d")}, "missing": _missing},
+    figures,
+    samples=100,
+)

@@ -1,4 +1,4 @@
-"""What a table is: rows from a computation, figures of them; and the bench that keeps what is finished."""
+"""A table as data, the driver that computes it, and the bench that keeps finished parts."""
 
 from __future__ import annotations
 
@@ -6,23 +6,25 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any
 
 from hycop.data import Dataset, load, save
 from hycop.dictionary import Dictionary
-from hycop.evaluation import Row
+from hycop.evaluation import Row, merged
+from hycop.experiments.fixtures import FOLDER, fixture
 from hycop.files import output_folder, write_json
 from hycop.plots import Figure
 from hycop.primitive import Primitive
-from hycop.problems import problem
+from hycop.problems import PROBLEMS, find_problem
 from hycop.surrogate import HyCOP
 from hycop.training import TrainingConfig, configured
 from hycop.version import __version__
 
 Progress = Callable[[str, float], None]
-"""Told what is being done, and the share of the whole that is finished."""
+"""Told what is being done, and the fraction of the whole that is finished."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +38,11 @@ class Learned:
 
 @dataclass(frozen=True)
 class Bench:
-    """How much a table computes, and where it keeps finished parts, so that an interrupted table goes on from there.
+    """How much a table computes, and the folder of its finished parts, from which an interrupted table goes on.
 
-    ``samples`` per split and seed; models are trained with ``preset``. Without a folder parts are kept in memory only.
+    ``samples`` are per split and seed; models are trained with ``preset``; ``remark`` is told what the reader of the
+    table must know. Without a folder parts are kept in memory only. A kept part is found by its settings, the version
+    of the package and the fingerprints of the primitives; other changes of the code are not noticed.
     """
 
     samples: int
@@ -46,6 +50,7 @@ class Bench:
     progress: Progress
     preset: str = "quick"
     folder: Path | None = None
+    remark: Callable[[str], None] = lambda text: None
     _datasets: dict[str, Dataset] = field(default_factory=dict, repr=False, compare=False)
     _models: dict[str, Learned] = field(default_factory=dict, repr=False, compare=False)
 
@@ -58,7 +63,7 @@ class Bench:
             if file is not None and file.exists():
                 self._datasets[key] = load(file)
             else:
-                self._datasets[key] = problem(name).sample(count, split, seed, **options)
+                self._datasets[key] = find_problem(name).sample(count, split, seed, **options)
                 if file is not None:
                     save(self._datasets[key], file)
         return self._datasets[key]
@@ -71,14 +76,20 @@ class Bench:
         adding: Mapping[str, Primitive] | None = None,
         **settings: Any,
     ) -> Learned:
-        """A model of a problem, trained with the preset and the settings given, and with more primitives than the
-        problem's own dictionary has, if some are to be added."""
-        config = configured(preset or self.preset, {**problem(name).suited(preset or self.preset), **settings})
+        """A model of a problem, trained with the preset and the settings given. ``adding`` names primitives that its
+        dictionary has beside the problem's own."""
+        config = configured(preset or self.preset, {**find_problem(name).suited(preset or self.preset), **settings})
         more = dict(adding or {})
-        key = _key(name, "model", seed, config.model_dump(), *([repr(more)] if more else []))
+        dictionary = Dictionary({**find_problem(name).named_dictionary(config.dictionary), **more})
+        key = _key(name, "model", seed, config.model_dump(), dictionary.fingerprint())
         if key not in self._models:
             folder = None if self.folder is None else self.folder / key
-            self._models[key] = self._trained(name, seed, preset or self.preset, more, settings, config, folder)
+            if folder is not None and (folder / "table.json").exists():
+                known = json.loads((folder / "table.json").read_text(encoding="utf-8"))
+                self._models[key] = Learned(HyCOP.load(folder, more), known["seconds"], known["history"])
+            else:
+                choice = preset or self.preset
+                self._models[key] = self._trained(name, seed, choice, dictionary, settings, config, folder)
         return self._models[key]
 
     def _trained(
@@ -86,20 +97,16 @@ class Bench:
         name: str,
         seed: int,
         preset: str,
-        adding: Mapping[str, Primitive],
+        dictionary: Dictionary,
         settings: Mapping[str, Any],
         config: TrainingConfig,
         folder: Path | None,
     ) -> Learned:
-        if folder is not None and (folder / "table.json").exists():
-            known = json.loads((folder / "table.json").read_text(encoding="utf-8"))
-            return Learned(HyCOP.load(folder, adding), known["seconds"], known["history"])
         train = self.data(name, _split(config), seed, config.samples, shape=config.shape)
         held_out = self.held_out(name, seed, config)
         history: list[float] = []  # of this process; the run folder has also what came before an interruption
         start = perf_counter()
-        own = problem(name).named_dictionary(config.dictionary)
-        model = HyCOP(Dictionary({**own, **adding})).fit(
+        model = HyCOP(dictionary).fit(
             train,
             held_out,
             preset=preset,
@@ -125,7 +132,9 @@ class Bench:
         """The rows of one part of the table, computed unless they were kept."""
         if self.folder is None:
             return compute()
-        file = output_folder(self.folder) / f"{_key('rows', *key, self.samples, self.preset)}.json"
+        # a part may compare any of the dictionaries
+        known = {name: [parts.fingerprint() for parts in each.dictionaries.values()] for name, each in PROBLEMS.items()}
+        file = output_folder(self.folder) / f"{_key('rows', *key, self.samples, self.preset, known)}.json"
         if file.exists():
             return [Row.from_json(row) for row in json.loads(file.read_text(encoding="utf-8"))]
         rows = compute()
@@ -143,18 +152,48 @@ def _key(*parts: object) -> str:
     return "-".join([*(str(part) for part in parts[:3]), hashlib.sha256(text.encode()).hexdigest()[:12]])
 
 
-class Build(Protocol):
-    def __call__(self, bench: Bench) -> list[Row]: ...
+Part = Callable[[Bench, int], list[Row]]
+"""The rows of a part of a table for a seed."""
+
+Figures = Callable[[Bench, Sequence[Row]], Mapping[str, Figure]]
+"""The figures of a table's rows, by the stems of their files."""
+
+
+def no_figures(bench: Bench, rows: Sequence[Row]) -> Mapping[str, Figure]:
+    return {}
 
 
 @dataclass(frozen=True)
 class Table:
-    """A named table; ``samples`` (per split and seed), ``preset`` and ``seeds`` are its own unless told otherwise."""
+    """A table as data: named parts, which are computed for every seed and kept one by one, and figures of their rows.
+
+    ``fixtures`` are files of other solvers that it uses where they are there. ``samples`` (per split and seed),
+    ``preset`` and ``seeds`` are its own unless told otherwise.
+    """
 
     name: str
     title: str
-    samples: int
-    build: Build
-    figures: Callable[[Bench, Sequence[Row]], Mapping[str, Figure]]
+    parts: Mapping[str, Part]
+    figures: Figures = no_figures
+    fixtures: tuple[str, ...] = ()
+    samples: int = 1
     preset: str = "laptop"
     seeds: int = 3
+
+
+def assembled(table: Table, bench: Bench) -> list[Row]:
+    """The rows of all parts for all seeds; parts that the bench has kept are not computed again."""
+    there = [name for name in table.fixtures if fixture(name) is not None]
+    jobs = [(name, part, seed) for name, part in table.parts.items() for seed in range(bench.seeds)]
+    tables: list[list[Row]] = []
+    for index, (name, part, seed) in enumerate(jobs):
+        bench.progress(f"{name}, seed {seed}", index / len(jobs))
+        # rows without a file that has come since are not those of this table
+        tables.append(bench.rows((table.name, name, seed, there), partial(part, bench, seed)))
+    bench.progress("done", 1.0)
+    missing = [name for name in table.fixtures if name not in there]
+    if missing:
+        bench.remark(
+            f"table {table.name}: rows are missing, because {FOLDER} names no folder that has {', '.join(missing)}"
+        )
+    return merged(tables)

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from hycop.data import Dataset
-from hycop.evaluation import Row
-from hycop.experiments.fixtures import FOLDER, PYCLAW, pyclaw
-from hycop.experiments.judging import Part, assembled, compared, opponents, training_seconds
-from hycop.experiments.table import Bench, Learned, Table
+from hycop.evaluation import Row, Variant
+from hycop.experiments.fixtures import PYCLAW, pyclaw
+from hycop.experiments.judging import compared, opponents, training_seconds
+from hycop.experiments.table import Bench, Learned, Part, Table
 from hycop.plots import Figure, trajectory_figure
-from hycop.splitting import Scheme
+from hycop.schemes import Scheme
 
 SNAPSHOTS = 20
 """After the initial state."""
@@ -60,7 +60,7 @@ COURSES = (
     Course(
         "swe2d",
         0.05,
-        {"repeats": 3},
+        {"substeps": 3},
         {
             "id": ((7.12e-3, 8.65e-4), (1.91e-2, 6.37e-3), (4.06e-2, 1.03e-2), (6.94e-2, 1.26e-2)),
             "ood": ((1.01e-2, 4.84e-3), (4.54e-2, 2.83e-2), (8.30e-2, 4.20e-2), (1.21e-1, 7.80e-2)),
@@ -83,7 +83,7 @@ def _rows(
     for index, time in enumerate(data.times[0, 1:]):
         known = None if paper is None else dict(zip(METRICS, paper[index], strict=True))
         at = compared(bench, learned, seed, data.at(index + 1), metrics=METRICS, against=against, paper=known)
-        found += [replace(row, variant=f"steps={round(time / course.interval)}") for row in at]
+        found += [replace(row, variant=Variant.of({"steps": round(time / course.interval)})) for row in at]
     return found
 
 
@@ -91,28 +91,18 @@ def _part(course: Course) -> Part:
     def rows(bench: Bench, seed: int) -> list[Row]:
         learned = course.learned(bench, seed)
         model = learned.model
-        rivals = opponents(model.model, bench.held_out(course.problem, seed, model.model.config))
+        rivals = opponents(model.model, bench.held_out(course.problem, seed, model.model.record.config))
         datasets = [
             bench.data(course.problem, split, seed, times=course.times).only(HORIZONS) for split in course.paper
         ]
         found: list[Row] = []
         for data in (*datasets, *(pyclaw().values() if course.problem == "swe2d" else ())):
             # one whose work is equal over all times, where finding one for each time would cost more than all else
-            one_for_all = course.settings.get("repeats", 1) > 1
-            against = rivals.best(data.query, model.measure(data.query).work) if one_for_all else None
+            one_for_all = course.settings.get("substeps", 1) > 1
+            against = rivals.best(data.query, model.solve(data.query).work) if one_for_all else None
             found += _rows(bench, course, learned, seed, data, course.paper.get(data.split), against)
-        return [*found, replace(training_seconds(learned, found[0]), variant="")]
+        return [*found, replace(training_seconds(learned, found[0]), variant=Variant())]
 
-    return course.problem, rows
-
-
-PARTS = tuple(_part(course) for course in COURSES)
-
-
-def build(bench: Bench) -> list[Row]:
-    rows = assembled(bench, "trajectory", PARTS)
-    if not pyclaw():
-        bench.progress(f"done, without PyClaw: {PYCLAW} is not in the folder that {FOLDER} names", 1.0)
     return rows
 
 
@@ -126,11 +116,18 @@ def figures(bench: Bench, rows: Sequence[Row]) -> Mapping[str, Figure]:
             asked = {f"{steps} steps, T={course.times[steps - 1]:g}": one.at(steps) for steps in HORIZONS}
             out[f"trajectory_{course.problem}_{split}"] = trajectory_figure(
                 {label: data.truth[0, 0] for label, data in asked.items()},
-                [model.measure(data.query).states[0, 0] for data in asked.values()],
+                [model.solve(data.query).states[0, 0] for data in asked.values()],
                 one.setting.grid.lengths[0].tolist(),
                 f"{course.problem}, {split}: {one.setting.channels[0].name} after 1, 5, 10 and 20 steps",
             )
     return out
 
 
-TABLE = Table("trajectory", "1, 5, 10 and 20 steps by direct time query (adr2d, swe2d)", 50, build, figures)
+TABLE = Table(
+    "trajectory",
+    "1, 5, 10 and 20 steps by direct time query (adr2d, swe2d)",
+    {course.problem: _part(course) for course in COURSES},
+    figures,
+    (PYCLAW,),
+    samples=50,
+)

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
-from itertools import groupby
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
 from hycop.data import Dataset
 from hycop.dictionary import Dictionary
 from hycop.errors import NonFiniteStateError
-from hycop.execution import Outcome, measure
+from hycop.evaluation import Composed, errors_of
+from hycop.execution import Outcome
 from hycop.grid import Array
-from hycop.metrics import metric
-from hycop.query import Query
-from hycop.schemes import Scheme, portfolio, splitting
-
-EQUAL_WORK = 1.02
-"""Opponents may take this much of the policy's mean work."""
+from hycop.schemes import Scheme, splitting
 
 EXTREME = 0.1
 """Share of the held-out queries that count as extreme."""
@@ -31,22 +25,6 @@ CONFIDENT = 0.95
 
 RESAMPLES = 2000
 """Bootstrap resamples of the held-out samples."""
-
-FEW, FEWEST = 32, 8
-"""Queries on which the error of every affordable scheme is estimated: the more the cheaper they are."""
-
-TRIED = 2**16
-"""Values in the states of those queries, about."""
-
-COSTED, UNSURE = 8, 0.15
-"""Queries on which the work of the schemes over that of the policy is estimated, and how wrong that may be: closer to
-what is affordable it is measured on all of them."""
-
-SUBSTEPS = (1, 2, 3, 4, 6, 8)
-"""Into how many equal steps each scheme is cut."""
-
-FINALISTS = 8
-"""Schemes that are compared on as many times more queries, or all that there are."""
 
 
 @dataclass(frozen=True)
@@ -125,81 +103,6 @@ class Gate:
         return asdict(self)
 
 
-@dataclass(frozen=True, eq=False)
-class Opponents:
-    """Classical schemes, ranked by their mean ``error`` on queries with a known truth, each of which is computed once.
-
-    The opponents of a program that is repeated are offered as often, too, and schemes of all ``covers``.
-    """
-
-    dictionary: Dictionary
-    query: Query
-    truth: Array
-    refinement: int = 1
-    error: str = "rel_l2"
-    substeps: int = 1
-    covers: Sequence[Sequence[str]] | None = None
-    _known: dict[tuple[Scheme, int], float] = field(default_factory=dict, init=False, repr=False)
-
-    def best(self, asked: Query, work: Array) -> Scheme:
-        """The best of those that are affordable; if none is, the cheapest.
-
-        Affordable is what takes, on the queries ``asked``, at most 1.02 times the mean ``work`` of a policy on them.
-        """
-        costs = self._costs(asked, work)
-        rivals = [scheme for scheme, share in costs.items() if share <= EQUAL_WORK]
-        if not rivals:
-            return min(costs, key=costs.__getitem__)
-        # the few best on some of the queries are compared on more of them
-        some = _few(self.query, self.refinement)
-        finalists = sorted(rivals, key=lambda scheme: self._mean_error(scheme, some))[:FINALISTS]
-        return min(finalists, key=lambda scheme: self._mean_error(scheme, FINALISTS * some))
-
-    def _costs(self, asked: Query, work: Array) -> dict[Scheme, float]:
-        """The work of schemes over that of the policy, up to the first of each family that is not affordable."""
-        substeps = sorted({*SUBSTEPS, *(self.substeps * substeps for substeps in SUBSTEPS)})
-        offered = portfolio(self.dictionary, self.query.setting, substeps, self.covers)
-
-        def cost(scheme: Scheme, chosen: Array) -> float:
-            theirs = _measured(scheme, self.dictionary, asked.take(chosen), self.refinement).work
-            return float(theirs.mean()) / (float(work[chosen].mean()) or 1.0)  # what takes no time takes no work
-
-        every = np.argsort(work, kind="stable")
-        few = every[np.unique(((np.arange(COSTED) + 0.5) / COSTED * asked.batch).astype(np.int64))]  # cheap and dear
-        costs: dict[Scheme, float] = {}
-        for _, family in groupby(offered, key=lambda scheme: (scheme.cover, scheme.name, scheme.outer)):
-            for scheme in family:  # from few substeps to many
-                costs[scheme] = cost(scheme, few)
-                if abs(costs[scheme] - EQUAL_WORK) < UNSURE and few.size < every.size:
-                    costs[scheme] = cost(scheme, every)
-                if costs[scheme] > EQUAL_WORK:
-                    break
-        return costs
-
-    def _mean_error(self, scheme: Scheme, count: int) -> float:
-        if (scheme, count) not in self._known:
-            part = self.query.take(slice(0, count))
-            states = _measured(scheme, self.dictionary, part, self.refinement).states
-            errors = _errors(self.error, states, self.truth[:count], part)
-            self._known[scheme, count] = float(errors.mean())
-        return self._known[scheme, count]
-
-
-def _few(query: Query, refinement: int) -> int:
-    values = query.u0[0].size * refinement**query.grid.axes
-    return max(FEWEST, min(FEW, TRIED // values))
-
-
-def _measured(scheme: Scheme, dictionary: Dictionary, query: Query, refinement: int) -> Outcome:
-    return measure(scheme.programs(query, dictionary), dictionary, query, refinement=refinement, strict=False)
-
-
-def _errors(name: str, states: Array, truth: Array, query: Query) -> Array:
-    """Errors per sample; a state that became NaN or infinite is infinitely wrong."""
-    errors = metric(name)(states, truth, query.setting)
-    return np.where(np.isfinite(errors), errors, np.inf)
-
-
 def confidence(ours: Array, theirs: Array, groups: int) -> float:
     """How sure it is that the mean of ``ours`` is smaller by more than rounding: the share of paired bootstrap
     resamples in which it is. Errors (query,) are those of ``groups`` samples, each asked equally often. Samples are
@@ -225,8 +128,8 @@ def gate(
 ) -> Gate:
     """Compares the learned states with those of ``scheme`` query by query; ``features`` are normalised."""
     query, truth = held_out.query, held_out.truth
-    states, cost = _measured(scheme, dictionary, query, refinement)
-    ours, theirs = _errors(error, learned.states, truth, query), _errors(error, states, truth, query)
+    states, cost = Composed(scheme, dictionary, refinement).solve(query)
+    ours, theirs = (errors_of(error, found, truth, query) for found in (learned.states, states))
     reach = np.abs(features).max(axis=1) if features.shape[1] else np.zeros(query.batch)
     if not (np.isfinite(ours.mean()) or np.isfinite(theirs.mean())):
         raise NonFiniteStateError(

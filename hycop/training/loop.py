@@ -11,7 +11,7 @@ import numpy as np
 from hycop.data import Dataset
 from hycop.dictionary import Dictionary
 from hycop.equation import Equation
-from hycop.evaluation import limit
+from hycop.evaluation import Opponents, limit
 from hycop.execution import measure
 from hycop.executors import Executor, LocalExecutor
 from hycop.features import FeatureMap, Observed
@@ -24,7 +24,7 @@ from hycop.schemes import Scheme
 from hycop.scope import View
 from hycop.training.checkpoint import Journal, array_hash, fingerprint, stoppable
 from hycop.training.config import TrainingConfig
-from hycop.training.gate import Gate, Opponents, gate
+from hycop.training.gate import Gate, gate
 from hycop.training.objective import Objective, infinite_if_lost
 from hycop.training.progress import Meter, Report
 from hycop.training.recipe import Recipe, Start

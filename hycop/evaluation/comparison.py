@@ -1,0 +1,116 @@
+"""How good contenders are: error against the truth, against the dictionary's limit, and what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import nan
+from typing import Any
+
+from hycop.data import Dataset
+from hycop.errors import InvalidInputError
+from hycop.evaluation.contender import Contender, timed
+from hycop.evaluation.limits import LIMIT_SCHEME, DictionaryLimit, Limit
+from hycop.evaluation.row import LIMIT, Row, merged
+from hycop.grid import Array
+from hycop.metrics import find_metric, rel_l2
+from hycop.query import Setting
+
+SPLITTING = "splitting_rel_l2"
+"""Relative L2 distance to the dictionary's limit: the error of the composition alone."""
+
+ROUNDING = 1e-12
+"""A limit that moved by less than this has converged."""
+
+ReportedVariables = Callable[[Array, Setting], tuple[Array, Setting]]
+"""Gives states in the variables in which errors are reported."""
+
+
+def evaluate(
+    contenders: Sequence[Contender],
+    datasets: Sequence[Dataset],
+    *,
+    limit_of: DictionaryLimit | None = None,
+    metrics: Sequence[str] | None = None,
+    reported_variables: ReportedVariables | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> list[Row]:
+    """One row per contender and metric: mean over samples, then mean and spread over datasets, one per seed.
+
+    The last rows are the limit of the dictionary ``limit_of``; contenders with another dictionary have no limit beside
+    them. The metrics are ``rel_l2`` and, where there is a limit, the distance to it, unless others are given. Errors
+    are those of the ``reported_variables``; by default those are the channels.
+    """
+    if not datasets:
+        raise InvalidInputError("evaluate needs at least one dataset")
+    metrics = check_metrics(metrics, limit_of)
+    tables, reached = [], []
+    for data in datasets:
+        bottom = None if limit_of is None else limit_of.reached(data.query, data.truth)
+        tables.append(_evaluated(contenders, data, limit_of, bottom, metrics, reported_variables, progress))
+        reached += [] if bottom is None else [bottom]
+    rows = merged(tables)
+    name = _limit_name(reached, [row.value for row in rows if row.is_limit])
+    return [replace(row, method=name) if row.is_limit else row for row in rows]
+
+
+def check_metrics(metrics: Sequence[str] | None, limit_of: DictionaryLimit | None) -> tuple[str, ...]:
+    """The metrics, each once, if all are known and can be computed."""
+    if metrics is None:
+        return ("rel_l2",) if limit_of is None else ("rel_l2", SPLITTING)
+    for name in metrics:
+        if name != SPLITTING:
+            find_metric(name)
+        elif limit_of is None:
+            raise InvalidInputError(f"metric {SPLITTING} is the distance to a dictionary's limit: give limit_of")
+    return tuple(dict.fromkeys(metrics))
+
+
+def _limit_name(reached: Sequence[Limit], values: Sequence[float]) -> str:
+    """One name for all seeds, although each has a limit of its own."""
+    moving = any(bottom.change > max(ROUNDING, 0.01 * value) for bottom in reached for value in values)
+    most = max((bottom.substeps for bottom in reached), default=0)
+    return f"{LIMIT} ({LIMIT_SCHEME} x{most}{', not converged' if moving else ''})"
+
+
+def _evaluated(
+    contenders: Sequence[Contender],
+    data: Dataset,
+    limit_of: DictionaryLimit | None,
+    bottom: Limit | None,
+    metrics: Sequence[str],
+    reported: ReportedVariables | None,
+    progress: Callable[[int], None] | None,
+) -> list[Row]:
+    """The rows of one dataset."""
+    floor = {} if bottom is None else {name: _error(name, bottom.states, data, bottom, reported) for name in metrics}
+    rows: list[Row] = []
+    for contender in contenders:
+        done = timed(contender, data.query)
+        own = limit_of is not None and contender.dictionary == limit_of.label
+        about: dict[str, Any] = {"variant": contender.variant, **done.cost}
+        for name in metrics:
+            value = _error(name, done.states, data, bottom, reported)
+            below = 0.0 if limit_of is None else floor[name] if own else nan
+            rows.append(_row(data, contender.method, contender.dictionary, name, value, limit=below, **about))
+        if progress is not None:
+            progress(1)
+    if limit_of is not None:
+        shown = {name: value for name, value in floor.items() if name != SPLITTING}
+        rows += [_row(data, LIMIT, limit_of.label, name, value, limit=value) for name, value in shown.items()]
+    return rows
+
+
+def _error(name: str, states: Array, data: Dataset, bottom: Limit | None, reported: ReportedVariables | None) -> float:
+    against, setting = data.truth, data.query.setting
+    if name == SPLITTING:
+        assert bottom is not None
+        against = bottom.states
+    if reported is not None:
+        (states, setting), (against, _) = reported(states, setting), reported(against, setting)
+    return float((rel_l2 if name == SPLITTING else find_metric(name))(states, against, setting).mean())
+
+
+def _row(data: Dataset, method: str, dictionary: str, name: str, value: float, **others: Any) -> Row:
+    truth = LIMIT if name == SPLITTING else data.reference
+    return Row.of(data, method=method, metric=name, value=value, dictionary=dictionary, truth=truth, **others)

@@ -1,0 +1,108 @@
+"""Equal work: which classical schemes take no more work than a policy, and which of them is the best."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+import numpy as np
+
+from hycop.dictionary import Dictionary
+from hycop.evaluation.contender import Composed
+from hycop.grid import Array
+from hycop.metrics import find_metric
+from hycop.query import Query
+from hycop.schemes import Scheme, portfolio
+
+EQUAL_WORK = 1.02
+"""Opponents may take at most this many times the policy's mean work."""
+
+FEW, FEWEST = 32, 8
+"""Queries on which the error of every affordable scheme is estimated: on more of them where states are small."""
+
+VALUES_AT_ONCE = 2**16
+"""About how many values the states of those queries have together."""
+
+COSTED, UNSURE = 8, 0.15
+"""Queries on which the ratio of a scheme's work to the policy's is estimated. An estimate closer than ``UNSURE`` to
+``EQUAL_WORK`` is replaced by the ratio on all queries."""
+
+SUBSTEPS = (1, 2, 3, 4, 6, 8)
+"""Substeps into which each scheme is cut."""
+
+FINALISTS = 8
+"""How many of the best schemes are compared once more, on as many times more queries."""
+
+
+@dataclass(frozen=True, eq=False)
+class Opponents:
+    """Classical schemes, ranked by their mean ``error`` on queries with a known truth. Each error is computed once.
+
+    ``substeps`` is the number of substeps of the policy's program: schemes are also offered with multiples of it.
+    ``covers`` are the sets of primitives that they may compose.
+    """
+
+    dictionary: Dictionary
+    query: Query
+    truth: Array
+    refinement: int = 1
+    error: str = "rel_l2"
+    substeps: int = 1
+    covers: Sequence[Sequence[str]] | None = None
+    _known: dict[tuple[Scheme, int], float] = field(default_factory=dict, init=False, repr=False)
+
+    def best(self, asked: Query, work: Array) -> Scheme:
+        """The best of those that are affordable on the queries ``asked``; if none is, the cheapest."""
+        costs = self._costs(asked, work)
+        rivals = [scheme for scheme, share in costs.items() if share <= EQUAL_WORK]
+        if not rivals:
+            return min(costs, key=costs.__getitem__)
+        # the few best on some of the queries are compared on more of them
+        some = _few(self.query, self.refinement)
+        finalists = sorted(rivals, key=lambda scheme: self._mean_error(scheme, some))[:FINALISTS]
+        return min(finalists, key=lambda scheme: self._mean_error(scheme, FINALISTS * some))
+
+    def affordable(self, asked: Query, work: Array) -> list[Scheme]:
+        """Schemes that take, on the queries ``asked``, at most 1.02 times the mean ``work`` (batch,) of a policy."""
+        return [scheme for scheme, share in self._costs(asked, work).items() if share <= EQUAL_WORK]
+
+    def _costs(self, asked: Query, work: Array) -> dict[Scheme, float]:
+        """The work of schemes over that of the policy, up to the first of each family that is not affordable."""
+        substeps = sorted({*SUBSTEPS, *(self.substeps * each for each in SUBSTEPS)})
+        offered = portfolio(self.dictionary, self.query.setting, substeps, self.covers)
+
+        def cost(scheme: Scheme, chosen: Array) -> float:
+            theirs = Composed(scheme, self.dictionary, self.refinement).solve(asked.take(chosen)).work
+            return float(theirs.mean()) / (float(work[chosen].mean()) or 1.0)  # what takes no time takes no work
+
+        every = np.argsort(work, kind="stable")
+        spread = ((np.arange(COSTED) + 0.5) / COSTED * asked.batch).astype(np.int64)
+        few = every[np.unique(spread)]  # cheap queries and costly ones
+        costs: dict[Scheme, float] = {}
+        for _, family in groupby(offered, key=lambda scheme: (scheme.cover, scheme.name, scheme.outer)):
+            for scheme in family:  # from few substeps to many
+                costs[scheme] = cost(scheme, few)
+                if abs(costs[scheme] - EQUAL_WORK) < UNSURE and few.size < every.size:
+                    costs[scheme] = cost(scheme, every)
+                if costs[scheme] > EQUAL_WORK:
+                    break
+        return costs
+
+    def _mean_error(self, scheme: Scheme, count: int) -> float:
+        if (scheme, count) not in self._known:
+            part = self.query.take(slice(0, count))
+            states = Composed(scheme, self.dictionary, self.refinement).solve(part).states
+            self._known[scheme, count] = float(errors_of(self.error, states, self.truth[:count], part).mean())
+        return self._known[scheme, count]
+
+
+def _few(query: Query, refinement: int) -> int:
+    values = query.u0[0].size * refinement**query.grid.axes
+    return max(FEWEST, min(FEW, VALUES_AT_ONCE // values))
+
+
+def errors_of(name: str, states: Array, truth: Array, query: Query) -> Array:
+    """Errors per sample; a state that became NaN or infinite is infinitely wrong."""
+    errors = find_metric(name)(states, truth, query.setting)
+    return np.where(np.isfinite(errors), errors, np.inf)

@@ -1,0 +1,155 @@
+"""One evaluation as a user asks for it: a trained model, its opponents, classical schemes and a program by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hycop.data import Dataset
+from hycop.dictionary import Dictionary
+from hycop.errors import InvalidInputError
+from hycop.evaluation import (
+    SPLITTING,
+    ByHand,
+    Composed,
+    Contender,
+    DictionaryLimit,
+    Opponents,
+    Row,
+    Solver,
+    check_metrics,
+    composed,
+    evaluate,
+)
+from hycop.grid import Array
+from hycop.policy import exact_covers
+from hycop.problems import Problem
+from hycop.program import Program, ProgramBatch
+from hycop.schemes import Scheme, portfolio, splitting
+from hycop.surrogate import HyCOP
+
+ALL = "all"
+"""Every classical scheme, as the name of one."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What is judged, with which dictionary, on which refinement of the grid, and by which metrics.
+
+    ``compare`` also asks the classical schemes that take no more work than the model.
+    """
+
+    problem: Problem
+    model: HyCOP | None
+    dictionary: Dictionary
+    refinement: int
+    metrics: tuple[str, ...]
+    program: Program | None
+    schemes: tuple[Scheme, ...]
+    every_scheme: bool
+    compare: bool
+
+    @classmethod
+    def of(
+        cls,
+        problem: Problem,
+        model: HyCOP | None = None,
+        *,
+        dictionary: str | None = None,
+        refinement: int | None = None,
+        metrics: Sequence[str] | None = None,
+        schemes: Sequence[str] = (),
+        program: Program | None = None,
+        compare: bool = False,
+    ) -> Trial:
+        """A trial by names; unknown names and what the dictionary cannot run are refused."""
+        parts = problem.named_dictionary(dictionary) if model is None or dictionary else model.dictionary
+        if model is not None and refinement is not None:
+            model = HyCOP.of(replace(model.model, refinement=refinement))
+        rules = tuple(splitting(name) for name in dict.fromkeys(schemes) if name != ALL)
+        for rule in rules:
+            rule.check(parts)
+        if program is not None:
+            ProgramBatch.of([program], parts.names)
+        own = problem.refinement if model is None else model.model.refinement
+        judged_by = check_metrics(metrics or ("rel_l2", SPLITTING), DictionaryLimit(parts))
+        return cls(problem, model, parts, refinement or own, judged_by, program, rules, ALL in schemes, compare)
+
+    @property
+    def boundary(self) -> tuple[str, ...]:
+        """The boundary of queries that are drawn: a model is asked in its own box."""
+        return self.problem.boundary if self.model is None else self.model.model.box.boundary
+
+    @property
+    def label(self) -> str:
+        return self.problem.name_of(self.dictionary)
+
+    def contenders(self, data: Dataset) -> list[Contender]:
+        """All that was asked for; if that is nothing, each classical scheme once. No name occurs twice."""
+        found = [] if self.program is None else self._composed([ByHand(self.program)])
+        found += self._composed(self.schemes)
+        if self.model is not None:
+            static = self.model.model.static()
+            found.append(Contender("HyCOP", self._solver(self.model), self.label))
+            if static is not None:
+                found.append(Contender("static", self._solver(HyCOP.of(static)), self.label))
+            found += self._composed(self._rivals(self.model, data)) if self.compare else []
+        if self.every_scheme:
+            found += self._composed(portfolio(self.dictionary, data.setting))
+        found = found or self._composed(portfolio(self.dictionary, data.setting, (1,)))
+        return list({contender.method: contender for contender in found}.values())
+
+    def rows(
+        self,
+        contenders: Sequence[Contender],
+        datasets: Sequence[Dataset],
+        progress: Callable[[int], None] | None = None,
+    ) -> list[Row]:
+        """The rows of contenders on the datasets of one split, and the limit of the dictionary."""
+        cover = None if self.model is None else self.model.model.gate.cover
+        return evaluate(
+            contenders,
+            datasets,
+            limit_of=DictionaryLimit(self.dictionary, self.label, self.refinement, cover),
+            metrics=self.metrics,
+            reported_variables=self.problem.reported_variables,
+            progress=progress,
+        )
+
+    def check_durations(self, times: Array) -> None:
+        """Refuses a program by hand in which some process does not run for the query time T."""
+        if self.program is None:
+            return
+        given = {
+            process: sum(step.duration for step in self.program if process in self.dictionary[step.primitive].advances)
+            for process in self.problem.processes
+        }
+        other = [f"{process} {total:g}" for process, total in given.items() if not np.allclose(times, total, atol=0.0)]
+        if other:
+            asked = f"{np.min(times):g}" if np.ptp(times) == 0 else f"{np.min(times):g}..{np.max(times):g}"
+            raise InvalidInputError(
+                f"the program takes {', '.join(other)} in all, but T is {asked}: every process needs T in all"
+            )
+
+    def _composed(self, writers: Sequence[Scheme | ByHand]) -> list[Contender]:
+        return composed(writers, self.dictionary, label=self.label, refinement=self.refinement)
+
+    def _solver(self, model: HyCOP) -> Solver:
+        """The model as it is, or with another dictionary."""
+        own = self.dictionary is model.dictionary
+        return model if own else Composed(model, self.dictionary, self.refinement)
+
+    def _rivals(self, model: HyCOP, data: Dataset) -> list[Scheme]:
+        """The classical schemes whose mean work is at most 1.02 times the model's."""
+        inner = model.model
+        opponents = Opponents(
+            self.dictionary,
+            data.query,
+            data.truth,
+            self.refinement,
+            substeps=inner.record.config.substeps,
+            covers=exact_covers(self.dictionary, inner.equation.processes),
+        )
+        return opponents.affordable(data.query, self._solver(model).solve(data.query).work)
