@@ -317,6 +317,8 @@ def test_a_report_replaces_only_a_report(tmp_path: Path) -> None:
         before = path.read_bytes()
         said = one_line(hycop_command("problems", "ad1d", "--json", path))
         assert str(path) in said and "--overwrite" in said and path.read_bytes() == before
+    said = one_line(hycop_command("data", "ad1d", data, "--samples", "1", "--json", data, "--overwrite"))
+    assert "is also another file of this command" in said and data.read_bytes() == b"years of work"
     for more in (["--overwrite"], []):
         assert hycop_command("problems", "ad1d", "--json", report, *more).returncode == 0
     assert '"hycop problems ad1d' in report.read_text()
