@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -234,6 +235,39 @@ def test_as_a_process(tmp_path: Path) -> None:
     assert wrong.returncode == 2 and wrong.stdout == "" and len(wrong.stderr.splitlines()) == 1
     shown = subprocess.run([*command, "--debug", "evaluate", "adr3d"], capture_output=True, text=True, check=False)
     assert shown.returncode != 0 and "Traceback" in shown.stderr
+
+
+UNWRITABLE = {
+    "{} problems | true; exit ${{PIPESTATUS[0]}}": (1, ""),
+    "{} problems >/dev/full": (2, "hycop: the output cannot be written (No space left on device)\n"),
+    "LC_ALL=C PYTHONUTF8=0 {} problems >/dev/null": (0, ""),
+    "{} problems >&- 2>&-": (0, ""),
+}
+"""Outputs that are closed, full, without Unicode, or not there at all."""
+
+
+def test_output_that_cannot_be_written() -> None:
+    started = {}
+    for shell in UNWRITABLE:  # side by side, as each takes two seconds to start
+        words = ["bash", "-c", shell.format(f"{sys.executable} -m hycop")]
+        started[shell] = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+    for shell, process in started.items():
+        said = process.communicate()[1]
+        assert (process.returncode, said) == UNWRITABLE[shell], shell
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_during_imports_is_one_line(number: signal.Signals) -> None:
+    """Python reports every import on stderr, so it is known when the package is half imported."""
+    command = [sys.executable, "-X", "importtime", "hycop_command.py", "problems"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if line.rstrip().endswith("numpy"):
+                process.send_signal(number)
+                break
+        rest = [line for line in process.stderr if not line.startswith("import time:")]
+    assert process.returncode == 130 and rest == ["hycop: interrupted before it began\n"]
 
 
 def test_a_command_loads_only_what_it_needs() -> None:

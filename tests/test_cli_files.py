@@ -10,8 +10,10 @@ import h5py
 import numpy as np
 import pytest
 import xarray as xr
+from rich.table import Table
 
 import hycop
+from hycop.cli.terminal import show
 from hycop.data import write_pdebench
 from hycop.query import Setting
 from tests.test_cli import Result, hycop_command
@@ -219,3 +221,125 @@ def test_help_says_how_to_list_what_there_is() -> None:
     for command in ("evaluate", "program", "data"):
         text = " ".join(hycop_command(command, "--help").stdout.replace("│", " ").split())
         assert "'hycop problems PROBLEM' lists them" in text
+
+
+def test_text_from_files_and_paths_cannot_steer_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a[").mkdir()
+    file = tmp_path / "a[" / "]\x1b[31mred.nc"
+    written = hycop_command("data", "ad1d", file, "--samples", "1", "--shape", "8")
+    assert written.returncode == 0 and "a[/]\\x1b[31mred.nc: 1 sample" in written.stdout, written.stderr
+    for name in ("b[/].nc", "b[bold]\n\x1b]0;title\x07.nc", "b\udcff\u202e.nc"):
+        said = one_line(hycop_command("evaluate", "ad1d", "--data", tmp_path / name))
+        assert name.encode("unicode_escape").decode() in said and "\x1b" not in said
+    table = Table("[/]", "head\x1b[2J", title="title [/]")
+    table.add_row("[bold]cell[/]", ":smile: \x07")
+    show(table)
+    shown = capsys.readouterr().out
+    for text in ("[/]", "head\\x1b[2J", "title [/]", "[bold]cell[/]", ":smile: \\x07"):
+        assert text in shown
+
+
+LONG, DIGITS, BITS = "n" * 300, "9" * 5000, str(10**20)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["program", LONG], "File name too long"),
+        (["evaluate", "ad1d", "--data", f"{LONG}.nc"], "too long"),
+        (["problems", "--json", f"{LONG}.json"], "too long"),
+        (["train", "ad1d", "--out", LONG], "too long"),
+        (["program", "ad1d", "--sample", BITS], "--sample is too large: at most 1,000,000,000"),
+        (["program", "ad1d", "--sample", DIGITS], "--sample"),
+        (["program", "ad1d", "--seed", BITS], "--seed is too large"),
+        (["evaluate", "ad1d", "--samples", BITS], "--samples is too large"),
+        (["evaluate", "ad1d", "--refinement", BITS], "--refinement is too large"),
+        (["evaluate", "ad1d", "--shape", BITS], "is too large"),
+        (["evaluate", "ad1d", "--shape", "99999x99999"], "--shape '99999x99999' is too large"),
+        (["evaluate", "ad1d", "--shape", DIGITS], "--shape '999"),
+        (["train", "ad1d", "--out", "run", "--set", f"samples={BITS}"], "setting 'samples' is 100000000000000000000"),
+        (["train", "ad1d", "--out", "run", "--set", f"samples={DIGITS}"], "setting 'samples' is '999"),
+        (["train", "ad1d", "--out", "run", "--set", "samples=" + 20000 * "["], "--set samples: its value is nested"),
+        (["train", "ad1d", "--out", "run", "--executor", "processes", "--workers", "100000"], "from 1 to 1024"),
+        (["train", "ad1d", "--out", "run", "--config", "/dev/zero"], "/dev/zero: is not a regular file"),
+        (["evaluate", "ad1d", "--program", f"{LONG}.json"], "too long"),
+    ],
+    ids=lambda part: "" if isinstance(part, str) else "-".join(part[:2])[:20],
+)
+def test_absurd_names_and_numbers_are_one_line(words: list[str], said: str, tmp_path: Path) -> None:
+    line = one_line(hycop_command(*words, folder=tmp_path))
+    assert said in line and len(line) < 1100
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("content", ["[" * 10**5, f'[{{"primitive": "advection", "duration": {DIGITS}}}]', "\xff", ""])
+def test_program_files_that_cannot_be_read(content: str, tmp_path: Path) -> None:
+    file = tmp_path / "program.json"
+    file.write_bytes(content.encode("latin-1"))
+    assert f"--program {file}: " in one_line(hycop_command("evaluate", "ad1d", "--program", file))
+
+
+def test_frames_and_coefficients_beyond_all_bounds(tmp_path: Path) -> None:
+    file = tmp_path / "gas.hdf5"
+    write_pdebench(made("ns2d"), file)
+    evaluate = ("evaluate", "ns2d", "--data", file, *STRANG)
+    assert f"--frames '0,{BITS}' is too large" in one_line(hycop_command(*evaluate, "--frames", f"0,{BITS}"))
+    for value in ("1e999", "9" * 400, "NaN", "true", "fast", "[1]"):
+        assert "give a finite number" in one_line(hycop_command(*evaluate, "--param", f"eta={value}"))
+
+
+def test_loops_of_links_are_one_line(tmp_path: Path) -> None:
+    for name in ("loop", "loop.nc", "loop.json", "loop.yaml"):
+        (tmp_path / name).symlink_to(name)
+    for words in (
+        ("evaluate", "loop"),
+        ("evaluate", "ad1d", "--data", "loop.nc"),
+        ("evaluate", "ad1d", "--program", "loop.json"),
+        ("train", "ad1d", "--out", "loop"),
+        ("train", "ad1d", "--out", "run", "--config", "loop.yaml"),
+        ("data", "ad1d", "loop.nc", "--samples", "1"),
+        ("predict", "loop", "loop.nc", "loop.nc"),
+        ("problems", "--json", "loop.json"),
+    ):
+        assert "loop" in one_line(hycop_command(*words, folder=tmp_path))
+
+
+def test_a_report_replaces_only_a_report(tmp_path: Path) -> None:
+    """Unless it is told to, with an option that every command with a report has."""
+    data, report = tmp_path / "data.nc", tmp_path / "report.json"
+    data.write_bytes(b"years of work")
+    for path, content in (
+        (data, None),
+        (report, "{}"),
+        (report, '{"meta": {"command": "other"}}'),
+        (report, "[" * 9999),
+    ):
+        if content is not None:
+            path.write_text(content)
+        before = path.read_bytes()
+        said = one_line(hycop_command("problems", "ad1d", "--json", path))
+        assert str(path) in said and "--overwrite" in said and path.read_bytes() == before
+    said = one_line(hycop_command("data", "ad1d", data, "--samples", "1", "--json", data, "--overwrite"))
+    assert "is also another file of this command" in said and data.read_bytes() == b"years of work"
+    for more in (["--overwrite"], []):
+        assert hycop_command("problems", "ad1d", "--json", report, *more).returncode == 0
+    assert '"hycop problems ad1d' in report.read_text()
+    for command in ("problems", "data", "evaluate", "program", "check", "table", "demo", "train", "predict", "swap"):
+        assert "--overwrite" in hycop_command(command, "--help").stdout
+
+
+def test_states_beyond_all_bounds_print_no_source_lines(tmp_path: Path) -> None:
+    data, file = made("burgers1d", cells=16), tmp_path / "big.nc"
+    hycop.save(replace(data, states=data.states * 1e200), file)
+    result = hycop_command("evaluate", "burgers1d", "--data", file, *STRANG)
+    assert "Warning" not in result.stderr and ".py" not in result.stderr
+
+
+def test_an_interrupt_says_what_remains(tmp_path: Path) -> None:
+    (tmp_path / "late.py").write_text("raise KeyboardInterrupt\n")
+    stopped = hycop_command("check", f"{tmp_path / 'late.py'}:Name")
+    assert (stopped.returncode, stopped.stderr) == (130, "hycop: interrupted; nothing is left half-written\n")
+    train = hycop_command("train", "ad1d", "--out", tmp_path / "run", "--callback", "late:tell", folder=tmp_path)
+    assert train.returncode == 130 and "--resume continues" in train.stderr and train.stderr.count("\n") == 1

@@ -79,7 +79,7 @@ def test_settings_from_a_file(tmp_path: Path) -> None:
     ("text", "wanted"),
     [
         ("max_steps: [", "not YAML"),
-        ("- 3", "one per line"),
+        ("- 3", "one setting per line"),
         ("max_stepz: 3", "did you mean max_steps"),
         ("max_steps: 1", "max_steps"),
     ],

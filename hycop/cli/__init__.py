@@ -25,8 +25,8 @@ USAGE_ERROR: type[Any] = typer.BadParameter.__bases__[0]
 """The base of what Typer raises for a command that it cannot parse; it has no public name."""
 
 REMAINS = {
-    "train": "finished steps are in the run folder, and the same command with --resume continues",
-    "table": "finished parts are in the folder of --keep, if one was given, and the same command continues",
+    "train": "finished steps, if any, are in the run folder, and the same command with --resume continues",
+    "table": "finished parts, if any, are in the folder of --keep, and the same command continues",
 }
 """What an interrupted command leaves behind; all others leave nothing half-written."""
 

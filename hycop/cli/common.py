@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import wraps
@@ -70,13 +71,19 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
                 check_size(f"--{name.replace('_', '-')}", value, MOST_SEED if name == "seed" else MOST)
         overwrite = bool(given.pop("overwrite") if added else given.get("overwrite"))
         if given.get("json_file") is not None:
-            checked_report(given["json_file"], overwrite)
+            _check_report(checked_report(given["json_file"], overwrite), given)
         _overwriting.set(overwrite)
         command(**given)
 
     guarded.__signature__ = signature.replace(parameters=list(parameters.values()))  # type: ignore[attr-defined]
     guarded.__annotations__ = {name: parameter.annotation for name, parameter in parameters.items()}
     return guarded
+
+
+def _check_report(path: Path, given: Mapping[str, object]) -> None:
+    for name, other in given.items():
+        if name != "json_file" and isinstance(other, Path) and os.path.realpath(other) == os.path.realpath(path):
+            raise InvalidInputError(f"--json {path}: is also another file of this command; choose another name")
 
 
 def check_size(option: str, number: int, most: int = MOST) -> None:

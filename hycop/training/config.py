@@ -193,7 +193,7 @@ def settings_from(path: Path) -> dict[str, object]:
     except InvalidInputError:
         raise
     except ValueError as error:  # a number of thousands of digits, a date that does not exist
-        raise InvalidInputError(f"{path}: a value cannot be read ({error})") from None
+        raise InvalidInputError(f"{path}: a value cannot be read ({str(error).partition(':')[0]})") from None
     if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
         raise InvalidInputError(f"{path}: write one setting per line, as 'max_steps: 11'")
     return content
