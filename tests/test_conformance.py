@@ -155,7 +155,7 @@ class Network:
 
     def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
         tau = duration.reshape((-1,) + (1,) * (u.ndim - 1))
-        return u + tau * (self.rate(u, setting) + self.noise * u.mean())
+        return u + tau * (self.rate(u, setting) + self.noise * u.max())
 
     def work(self, u: Array, duration: Array, setting: Setting) -> Array:
         return update_work(setting, 1.0)

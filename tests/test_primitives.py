@@ -315,7 +315,7 @@ of_any_kind = pytest.mark.parametrize("kind", PRIMITIVES.values(), ids=PRIMITIVE
 @of_any_kind
 @pytest.mark.parametrize("cells", [1, 2, 3, 4, 5])
 def test_tiny_grids_are_refused_or_right(kind: Callable[[], Primitive], cells: int) -> None:
-    """Fewer cells than the stencil are refused; on a periodic box, cells three times in a row change as they do once."""
+    """Fewer cells than the stencil are refused; periodic cells three times in a row change as they do once."""
     solver = kind()
     u, setting = solver.example(0)  # type: ignore[attr-defined]
     axes, grid = setting.grid.axes, setting.grid
