@@ -33,6 +33,7 @@ class Primitive(Protocol):
     - ``conserves``: channels whose total it keeps on closed (periodic, wall) boxes, or ``ALL_CHANNELS``; none
     - ``boundaries``: the boundaries it can handle; all of them
     - ``reversible``: whether it takes negative durations; False
+    - ``fewest_cells``: how many cells its stencil needs along each axis; 1
     - ``symbol(setting)``: its rate in a transform space; ``run`` then fuses neighbours with the same transforms
     - ``growth(setting)``: its rate r (batch,), if it solves u' = r u (1 − u) exactly; ``run`` then keeps small periodic
       boxes in cache through whole programs of such primitives and those with a symbol
@@ -184,8 +185,14 @@ def checked_cfl(cfl: object, largest: float) -> None:
         raise InvalidInputError(f"cfl is {cfl}: it must be positive and at most {largest:g} for stability")
 
 
-def checked_cells(primitive: object, setting: Setting, least: int) -> None:
-    """Refuses a grid with fewer cells along an axis than the stencil of the primitive."""
+def fewest_cells(primitive: object) -> int:
+    """Cells that the primitive needs along each axis."""
+    return int(getattr(primitive, "fewest_cells", 1))
+
+
+def checked_cells(primitive: object, setting: Setting) -> None:
+    """Refuses a grid with fewer cells along an axis than the stencil of the primitive has."""
+    least = fewest_cells(primitive)
     for axis, cells in zip(AXES, setting.grid.shape, strict=False):
         if cells < least:
             raise InvalidInputError(

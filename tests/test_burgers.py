@@ -146,7 +146,7 @@ def test_viscosity_is_diffusion_along_every_axis(viscosity: Primitive, diffusion
 
 
 @every_scheme
-@pytest.mark.parametrize("n", [1, 2, 5, 64])
+@pytest.mark.parametrize("n", [5, 64])
 def test_keeps_the_total(solver: BurgersAdvection, n: int) -> None:
     u, setting = random_lines(2, n)
     out = solver.flow(u, np.full(3, 0.7), setting)

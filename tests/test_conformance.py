@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar
 
 import numba
 import numpy as np
@@ -67,7 +67,7 @@ class Drag:
 class ExplicitDiffusion(FiniteVolumeDiffusion):
     """Euler steps of at most Δx²/(8D): first order in time, yet second when space is refined."""
 
-    symbol = None
+    symbol = rate = None
     boundaries = frozenset({"periodic"})
 
     def example(self, seed: int) -> tuple[Array, Setting]:
@@ -132,6 +132,69 @@ GOOD = {
 @pytest.mark.parametrize("primitive", GOOD.values(), ids=GOOD)
 def test_good_primitives_pass(primitive: Any) -> None:
     check_primitive(primitive, seed=4).raise_if_failed()
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Network:
+    """A learned reaction u ↦ u + τ·tanh(w·u + b): a primitive with weights and without an order."""
+
+    w: Array = dataclasses.field(default_factory=lambda: np.array([0.7]))
+    noise: float = 0.0
+    batch_dependent: bool = False
+    advances: ClassVar[frozenset[str]] = frozenset({"reaction"})
+    order: ClassVar[None] = None
+
+    def arrays(self) -> Mapping[str, Array]:
+        return {"w": self.w}
+
+    def with_arrays(self, arrays: Mapping[str, Array]) -> Network:
+        return dataclasses.replace(self, w=arrays["w"])
+
+    def rate(self, u: Array, setting: Setting) -> Array:
+        return np.tanh(self.w * u + 0.1)
+
+    def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
+        tau = duration.reshape((-1,) + (1,) * (u.ndim - 1))
+        return u + tau * (self.rate(u, setting) + self.noise * u.max())
+
+    def work(self, u: Array, duration: Array, setting: Setting) -> Array:
+        return update_work(setting, 1.0)
+
+    def example(self, seed: int) -> tuple[Array, Setting]:
+        return scalar_example(seed, ())
+
+
+class Forgetful(Network):
+    def with_arrays(self, arrays: Mapping[str, Array]) -> Network:
+        return self
+
+
+def test_a_primitive_may_have_no_order() -> None:
+    report = check_primitive(Network())
+    report.raise_if_failed()
+    assert report["order"].detail == "not declared" and "order none" in report["declarations"].detail
+    assert "for information" in report["semigroup"].detail and "e-" in report["semigroup"].detail
+    moving = check_primitive(altered(Network, flow=lambda self, u, duration, setting: 1.01 * u))
+    assert not moving["identity"].passed
+
+
+def test_bits_may_depend_on_the_batch_if_declared() -> None:
+    assert not check_primitive(Network(noise=1e-7))["batch of one"].passed
+    check_primitive(Network(noise=1e-7, batch_dependent=True)).raise_if_failed()
+    assert not check_primitive(Network(noise=1e-2, batch_dependent=True))["batch of one"].passed
+
+
+def test_weights_that_cannot_be_given_back_are_caught() -> None:
+    assert "ignores the arrays" in check_primitive(Forgetful())["declarations"].detail
+
+
+@pytest.mark.parametrize("kind", [MusclAdvection, ExactLogistic, SpectralDiffusion])
+def test_a_rate_of_something_else_is_caught(kind: Any) -> None:
+    wrong = altered(kind, rate=lambda self, u, setting: (1 + 1e-5) * kind.rate(self, u, setting))
+    assert not check_primitive(wrong)["rate"].passed
+    flat = altered(kind, rate=lambda self, u, setting: kind.rate(self, u, setting)[:, 0])
+    assert "demanded float64" in check_primitive(flat)["rate"].detail
+    assert check_primitive(altered(kind, rate=None))["rate"].detail == "not offered"
 
 
 def test_an_order_in_cell_averages_counts() -> None:
@@ -342,7 +405,7 @@ def test_a_boundary_that_run_does_not_refuse_is_caught(monkeypatch: pytest.Monke
 def test_report_reads_well() -> None:
     report = check_primitive(UpwindAdvection())
     lines = str(report).splitlines()
-    assert lines[0] == "UpwindAdvection: 19 of 19 checks passed"
+    assert lines[0] == "UpwindAdvection: 20 of 20 checks passed"
     assert len(lines) == 1 + len(report) == 1 + len(list(report))
     assert all(line.startswith("ok  ") for line in lines[1:])
     assert report["identity"] == Check("identity", True, "relative change in zero duration 0.0e+00, demanded ≤ 1e-14")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -12,10 +14,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+import hycop
 from hycop.conformance import check_primitive
 from hycop.errors import HyCOPError, IncompatibleError, InvalidInputError, UnknownNameError
 from hycop.grid import AXES, Array, Grid
-from hycop.primitive import Primitive, boundaries_of, conserved_channels
+from hycop.primitive import Primitive, boundaries_of, conserved_channels, fewest_cells
 from hycop.primitives import (
     PRIMITIVES,
     ExactLogistic,
@@ -85,8 +88,11 @@ def box(seed: int, boundary: tuple[str, ...], shape: tuple[int, ...]) -> Box:
 
 
 @st.composite
-def boxes(draw: st.DrawFn, boundaries: frozenset[str], axes: tuple[int, ...] = (1, 2, 3)) -> Box:
-    shape = tuple(draw(st.lists(st.sampled_from(SIZES), min_size=min(axes), max_size=max(axes))))
+def boxes(
+    draw: st.DrawFn, kind: Callable[[], Primitive], boundaries: frozenset[str], axes: tuple[int, ...] = (1, 2, 3)
+) -> Box:
+    sizes = [n for n in SIZES if n >= fewest_cells(kind())]
+    shape = tuple(draw(st.lists(st.sampled_from(sizes), min_size=min(axes), max_size=max(axes))))
     names = tuple(draw(st.sampled_from(sorted(boundaries))) for _ in shape)
     return box(draw(st.integers(0, 2**32 - 1)), names, shape)
 
@@ -135,7 +141,7 @@ def test_registry() -> None:
 @given(data=st.data())
 @properties
 def test_float32_stays_float32(kind: Callable[[], Primitive], data: st.DataObject) -> None:
-    state = data.draw(boxes(boundaries_of(kind())))
+    state = data.draw(boxes(kind, boundaries_of(kind())))
     single = kind().flow(state.u.astype(np.float32), state.duration, state.setting)
     assert single.dtype == np.float32
     np.testing.assert_allclose(single, state.flow(kind), rtol=0, atol=2e-4)
@@ -145,7 +151,7 @@ def test_float32_stays_float32(kind: Callable[[], Primitive], data: st.DataObjec
 @given(data=st.data())
 @properties
 def test_work_is_positive_and_ignores_other_samples(kind: Callable[[], Primitive], data: st.DataObject) -> None:
-    state = data.draw(boxes(boundaries_of(kind())))
+    state = data.draw(boxes(kind, boundaries_of(kind())))
     work = kind().work(state.u, state.duration, state.setting)
     one = slice(1, 2)
     assert work.shape == (2,) and (work >= 0).all()
@@ -159,7 +165,7 @@ def test_work_is_positive_and_ignores_other_samples(kind: Callable[[], Primitive
 @given(data=st.data())
 @properties
 def test_keeps_totals(kind: Callable[[], Primitive], data: st.DataObject) -> None:
-    state = data.draw(boxes(boundaries_of(kind()) & {"periodic", "wall"}))
+    state = data.draw(boxes(kind, boundaries_of(kind()) & {"periodic", "wall"}))
     assert conserved_channels(kind(), state.setting) == (0, 1)
     cells = tuple(range(2, state.u.ndim))
     drift = (state.flow(kind) - state.u).sum(axis=cells)
@@ -197,7 +203,7 @@ def test_keeps_totals_over_ten_thousand_steps(kind: Callable[[], Primitive], bou
 @properties
 def test_makes_no_new_extrema(kind: Callable[[], Primitive], boundaries: frozenset[str], data: st.DataObject) -> None:
     """Values stay between the extremes of their channel (between 0 and 1 where they react)."""
-    state = data.draw(boxes(boundaries))
+    state = data.draw(boxes(kind, boundaries))
     out, cells = state.flow(kind), tuple(range(2, state.u.ndim))
     reacts = "reaction" in kind().advances
     low = 0.0 if reacts else state.u.min(axis=cells, keepdims=True)
@@ -210,14 +216,14 @@ def test_makes_no_new_extrema(kind: Callable[[], Primitive], boundaries: frozens
 @properties
 def test_stays_positive_at_walls(kind: Callable[[], Primitive], data: st.DataObject) -> None:
     """What the wind piles up at a wall may grow, but nothing gets negative."""
-    assert data.draw(boxes(boundaries_of(kind()))).flow(kind).min() >= -1e-13
+    assert data.draw(boxes(kind, boundaries_of(kind()))).flow(kind).min() >= -1e-13
 
 
 @pytest.mark.parametrize("kind", [UpwindAdvection, MusclAdvection])
 @given(data=st.data())
 @properties
 def test_total_variation_does_not_grow(kind: Callable[[], Primitive], data: st.DataObject) -> None:
-    state = data.draw(boxes(frozenset({"periodic", "outflow"}), axes=(1,)))
+    state = data.draw(boxes(kind, frozenset({"periodic", "outflow"}), axes=(1,)))
     wrap = {"append": state.u[..., :1]} if state.setting.grid.boundary == ("periodic",) else {}
     before = np.abs(np.diff(state.u, **wrap)).sum(axis=-1)
     out = state.flow(kind)
@@ -232,7 +238,7 @@ def test_total_variation_does_not_grow(kind: Callable[[], Primitive], data: st.D
 @given(data=st.data())
 @properties
 def test_moves_with_the_state(kind: Callable[[], Primitive], data: st.DataObject) -> None:
-    state = data.draw(boxes(boundaries_of(kind())))
+    state = data.draw(boxes(kind, boundaries_of(kind())))
     shifts = [data.draw(st.integers(0, n)) for n in state.u.shape[2:]]
     for axis, boundary in enumerate(state.setting.grid.boundary):
         shifts[axis] *= boundary == "periodic"
@@ -245,7 +251,7 @@ def test_moves_with_the_state(kind: Callable[[], Primitive], data: st.DataObject
 @given(data=st.data())
 @properties
 def test_is_the_same_in_a_mirror(kind: Callable[[], Primitive], data: st.DataObject) -> None:
-    state = data.draw(boxes(boundaries_of(kind())))
+    state = data.draw(boxes(kind, boundaries_of(kind())))
     for axis in range(state.setting.grid.axes):
         image = np.flip(mirrored(state, axis).flow(kind), 2 + axis)
         np.testing.assert_allclose(image, state.flow(kind), rtol=0, atol=1e-12)
@@ -255,7 +261,7 @@ def test_is_the_same_in_a_mirror(kind: Callable[[], Primitive], data: st.DataObj
 @given(data=st.data(), metre=st.floats(1e-3, 1e3), second=st.floats(1e-3, 1e3))
 @properties
 def test_does_not_know_units(kind: Callable[[], Primitive], data: st.DataObject, metre: float, second: float) -> None:
-    state = data.draw(boxes(boundaries_of(kind())))
+    state = data.draw(boxes(kind, boundaries_of(kind())))
     other = in_other_units(state, metre, second)
     work = kind().work(state.u, state.duration, state.setting)
     # a duration of a whole number of sub-steps may be cut into one more of them after rounding
@@ -268,8 +274,8 @@ def test_does_not_know_units(kind: Callable[[], Primitive], data: st.DataObject,
 @properties
 def test_a_line_in_more_axes(kind: Callable[[], Primitive], data: st.DataObject) -> None:
     """A state that is constant along the other axes, without wind along them, stays so and follows the line."""
-    line = data.draw(boxes(boundaries_of(kind()), axes=(1,)))
-    room = data.draw(boxes(boundaries_of(kind()), axes=(2, 3)))
+    line = data.draw(boxes(kind, boundaries_of(kind()), axes=(1,)))
+    room = data.draw(boxes(kind, boundaries_of(kind()), axes=(2, 3)))
     axes = room.setting.grid.axes
     along = data.draw(st.integers(0, axes - 1))
 
@@ -304,6 +310,61 @@ BAD_DURATIONS: list[tuple[object, str]] = [
 
 
 of_any_kind = pytest.mark.parametrize("kind", PRIMITIVES.values(), ids=PRIMITIVES)
+
+
+@of_any_kind
+@pytest.mark.parametrize("cells", [1, 2, 3, 4, 5])
+def test_tiny_grids_are_refused_or_right(kind: Callable[[], Primitive], cells: int) -> None:
+    """Fewer cells than the stencil are refused; periodic cells three times in a row change as they do once."""
+    solver = kind()
+    u, setting = solver.example(0)  # type: ignore[attr-defined]
+    axes, grid = setting.grid.axes, setting.grid
+    u = np.ascontiguousarray(u[(..., *(slice(0, cells),) * axes)])
+    tiny = setting.with_grid(Grid((cells,) * axes, grid.lengths, grid.boundary))
+    duration = 1e-3 * np.ones(setting.batch)
+    if cells < fewest_cells(solver):
+        for act in (lambda: solver.flow(u, duration, tiny), lambda: solver.rate(u, tiny)):  # type: ignore[attr-defined]
+            with pytest.raises(InvalidInputError, match=f"needs at least {fewest_cells(solver)} cells along each axis"):
+                act()
+        return
+    for boundary in boundaries_of(solver):
+        box = tiny.with_grid(tiny.grid.with_boundary(boundary))
+        out = solver.flow(u, duration, box)
+        assert np.isfinite(out).all() and np.isfinite(solver.rate(u, box)).all()  # type: ignore[attr-defined]
+        kept = conserved_channels(solver, box) if boundary != "outflow" else ()
+        totals = [each.sum(axis=tuple(range(2, u.ndim)))[:, list(kept)] for each in (u, out)]
+        np.testing.assert_allclose(totals[0], totals[1], rtol=0, atol=1e-12 * np.abs(u).sum())
+    three = setting.with_grid(Grid((3 * cells,) * axes, 3.0 * grid.lengths, grid.boundary))
+    tiled = solver.flow(np.tile(u, (1, 1) + (3,) * axes), duration, three)
+    once = solver.flow(u, duration, tiny)
+    np.testing.assert_allclose(tiled, np.tile(once, (1, 1) + (3,) * axes), rtol=1e-9, atol=1e-11)
+
+
+@of_any_kind
+def test_a_rate_is_float32_for_float32_and_keeps_totals(kind: Callable[[], Primitive]) -> None:
+    solver: Any = kind()
+    u, setting = solver.example(1)
+    rate = solver.rate(u, setting)
+    single = solver.rate(u.astype(np.float32), setting)
+    assert single.dtype == np.float32 and np.linalg.norm(single - rate) < 1e-3 * np.linalg.norm(rate)
+    total = np.abs(rate.sum(axis=tuple(range(2, u.ndim))))[:, list(conserved_channels(solver, setting))]
+    assert (total < 1e-11 * np.abs(rate).sum()).all()
+
+
+def test_primitives_are_imported_when_asked_for() -> None:
+    code = (
+        "import sys, hycop.primitives as p\n"
+        "def loaded(): return {name[17:] for name in sys.modules if name.startswith('hycop.primitives.')}\n"
+        "assert not loaded() and 'Rk4Logistic' in p.PRIMITIVES and 'Rk4Logistic' in dir(p) and not loaded()\n"
+        "from hycop.primitives import Rk4Logistic\n"
+        "assert p.PRIMITIVES['Rk4Logistic'] is p.Rk4Logistic is Rk4Logistic\n"
+        "assert loaded() == {'logistic', 'examples'}, loaded()\n"
+        "assert not hasattr(p, 'Rk5Logistic')\n"
+    )
+    # the package hycop itself imports its problems, and they their primitives: a bare one in its place
+    bare = f"import sys, types; bare = types.ModuleType('hycop'); bare.__path__ = {list(hycop.__path__)!r}\n"
+    bare += "sys.modules['hycop'] = bare\n"
+    subprocess.run([sys.executable, "-c", bare + code], check=True)
 
 
 @of_any_kind
@@ -350,7 +411,7 @@ def test_diffusion_refuses_what_it_cannot_do(kind: Callable[[], Primitive]) -> N
 
 BAD_OPTIONS: list[tuple[Callable[[], object], str]] = [
     (lambda: UpwindAdvection(cfl=0.0), "cfl is 0.0"),
-    (lambda: UpwindAdvection(cfl=1.1), "at most 1.0"),
+    (lambda: UpwindAdvection(cfl=1.1), "at most 1 for"),
     (lambda: UpwindAdvection(cfl=float("nan")), "cfl is nan"),
     (lambda: MusclAdvection(cfl=0.6), "at most 0.5"),
     (lambda: MusclAdvection(cfl=-0.1), "cfl is -0.1"),

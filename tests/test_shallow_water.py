@@ -70,7 +70,7 @@ def test_is_found_pickled_and_stored(solver: Primitive) -> None:
 
 
 @every_solver
-@pytest.mark.parametrize("shape", [(37,), (9, 14), (2, 1)])
+@pytest.mark.parametrize("shape", [(37,), (9, 14), (6, 5)])
 def test_float32_stays_float32(solver: Primitive, shape: tuple[int, ...]) -> None:
     u, setting = random_box(0, shape)
     duration = np.full(3, 0.05)
@@ -187,8 +187,8 @@ def test_momentum_is_advected_by_itself() -> None:
 
 def test_transverse_momentum_is_carried_along() -> None:
     """hv over constant h and hu moves with hu/h, and gravity waves along x leave it alone."""
-    setting = box((80, 4))
-    x = np.broadcast_to(setting.grid.centres()[0], (1, 80, 4))
+    setting = box((80, 5))
+    x = np.broadcast_to(setting.grid.centres()[0], (1, 80, 5))
     h, hu = np.full_like(x, 2.0), np.full_like(x, 3.0)
 
     def state(time: float) -> Array:
@@ -296,11 +296,11 @@ def test_walls_mirror(solver: Primitive, axis: int) -> None:
 @every_solver
 @pytest.mark.parametrize("boundary", ["periodic", "wall", "outflow"])
 @pytest.mark.parametrize("along", [0, 1])
-@pytest.mark.parametrize("n", [1, 2, 17])
+@pytest.mark.parametrize("n", [5, 17])
 def test_a_line_in_the_plane(solver: Primitive, boundary: str, along: int, n: int) -> None:
     """A state that is constant along the other axis follows the line; by sub-steps of its own, so not to rounding."""
     u, setting = random_box(9, (n,), boundary)
-    shape, names = ((n, 4), (boundary, "periodic")) if along == 0 else ((4, n), ("periodic", boundary))
+    shape, names = ((n, 5), (boundary, "periodic")) if along == 0 else ((5, n), ("periodic", boundary))
     lengths = np.full((3, 2), 1e9)
     lengths[:, along] = setting.grid.lengths[:, 0]
     plane = Setting(Grid(shape, lengths, names), CHANNELS, setting.params)

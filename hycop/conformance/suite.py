@@ -43,7 +43,7 @@ def _declarations(primitive: Any) -> Verdict:
     missing = lacks(primitive)
     if missing:
         return False, f"it lacks {', '.join(missing)}"
-    wrong = []
+    wrong: list[str] = []
     advances, order = primitive.advances, primitive.order
     if not isinstance(advances, frozenset) or not _is_names(advances) or not advances:
         wrong.append(f"advances is {advances!r}, demanded a non-empty frozenset of process names")
@@ -56,9 +56,10 @@ def _declarations(primitive: Any) -> Verdict:
     if not _is_names(conserves):
         wrong.append(f"conserves is {conserves!r}, demanded a frozenset of channel names or ALL_CHANNELS")
     wrong += _state_faults(primitive)
-    processes = ", ".join(sorted(advances)) if _is_names(advances) else ""
+    if wrong:
+        return False, "; ".join(wrong)
     shown = "none" if order is None else "EXACT" if order == EXACT else f"{order:g}"
-    return not wrong, "; ".join(wrong) or f"advances {processes}, order {shown}"
+    return True, f"advances {', '.join(sorted(advances))}, order {shown}"
 
 
 def _state_faults(primitive: Any) -> list[str]:

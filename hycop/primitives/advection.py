@@ -128,6 +128,7 @@ class MusclAdvection:
 
     advances: ClassVar[frozenset[str]] = frozenset({"advection"})
     order: ClassVar[float] = 2
+    fewest_cells: ClassVar[int] = CELLS["muscl"]
     conserves: ClassVar[frozenset[str]] = ALL_CHANNELS
     boundaries: ClassVar[frozenset[str]] = BOUNDARIES
     reversible: ClassVar[bool] = False
@@ -136,11 +137,11 @@ class MusclAdvection:
         checked_cfl(self.cfl, 0.5)
 
     def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
-        checked_cells(self, setting, CELLS["muscl"])
+        checked_cells(self, setting)
         return _flow(u, duration, setting, self.cfl, muscl=True)
 
     def rate(self, u: Array, setting: Setting) -> Array:
-        checked_cells(self, setting, CELLS["muscl"])
+        checked_cells(self, setting)
         return _rate(u, setting, muscl=True)
 
     def work(self, u: Array, duration: Array, setting: Setting) -> Array:

@@ -65,9 +65,13 @@ class BurgersAdvection:
     def order(self) -> float:
         return ORDERS[self.reconstruction]
 
+    @property
+    def fewest_cells(self) -> int:
+        return CELLS[self.reconstruction]
+
     def _check(self, setting: Setting) -> None:
         _checked_line(setting)
-        checked_cells(self, setting, CELLS[self.reconstruction])
+        checked_cells(self, setting)
 
     def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
         self._check(setting)

@@ -81,6 +81,7 @@ class CompressibleNavierStokes:
 
     advances: ClassVar[frozenset[str]] = frozenset({"euler", "viscosity"})
     order: ClassVar[float] = 2
+    fewest_cells: ClassVar[int] = CELLS["muscl"]
     conserves: ClassVar[frozenset[str]] = frozenset({"density", "energy"})
     boundaries: ClassVar[frozenset[str]] = BOUNDARIES
     reversible: ClassVar[bool] = False
@@ -94,13 +95,13 @@ class CompressibleNavierStokes:
         return np.column_stack([heat_ratio(setting), *viscosities(setting), np.ones(setting.batch)])
 
     def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
-        checked_cells(self, setting, CELLS["muscl"])
+        checked_cells(self, setting)
         duration, grid = checked_duration(duration, setting), setting.grid
         fluid = self._fluid(setting)
         return finite_volumes(u, duration, fluid, grid.spacing, grid.boundary, self.cfl, self.most_stages)
 
     def rate(self, u: Array, setting: Setting) -> Array:
-        checked_cells(self, setting, CELLS["muscl"])
+        checked_cells(self, setting)
         return tendencies(u, self._fluid(setting), setting.grid.spacing, setting.grid.boundary)
 
     def work(self, u: Array, duration: Array, setting: Setting) -> Array:

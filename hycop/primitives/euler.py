@@ -47,6 +47,7 @@ class CentralEuler:
 
     advances: ClassVar[frozenset[str]] = frozenset({"euler"})
     order: ClassVar[float] = 4
+    fewest_cells: ClassVar[int] = CENTRAL_CELLS
     conserves: ClassVar[frozenset[str]] = ALL_CHANNELS
     boundaries: ClassVar[frozenset[str]] = frozenset({"periodic"})
     reversible: ClassVar[bool] = False
@@ -56,13 +57,13 @@ class CentralEuler:
 
     def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
         check_channels(self, setting)
-        checked_cells(self, setting, CENTRAL_CELLS)
+        checked_cells(self, setting)
         duration = checked_duration(duration, setting)
         return central_euler(u, duration, heat_ratio(setting), setting.grid.spacing, self.cfl)
 
     def rate(self, u: Array, setting: Setting) -> Array:
         check_channels(self, setting)
-        checked_cells(self, setting, CENTRAL_CELLS)
+        checked_cells(self, setting)
         return central_tendencies(u, heat_ratio(setting), setting.grid.spacing)
 
     def work(self, u: Array, duration: Array, setting: Setting) -> Array:
@@ -86,6 +87,7 @@ class MusclEuler:
 
     advances: ClassVar[frozenset[str]] = frozenset({"euler"})
     order: ClassVar[float] = 2
+    fewest_cells: ClassVar[int] = CELLS["muscl"]
     conserves: ClassVar[frozenset[str]] = frozenset({"density", "energy"})
     boundaries: ClassVar[frozenset[str]] = BOUNDARIES
     reversible: ClassVar[bool] = False
@@ -94,13 +96,13 @@ class MusclEuler:
         checked_cfl(self.cfl, 0.8)
 
     def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
-        checked_cells(self, setting, CELLS["muscl"])
+        checked_cells(self, setting)
         duration, grid = checked_duration(duration, setting), setting.grid
         fluid = _fluid(self, setting)
         return finite_volumes(u, duration, fluid, grid.spacing, grid.boundary, self.cfl, _SSPRK3_STAGES)
 
     def rate(self, u: Array, setting: Setting) -> Array:
-        checked_cells(self, setting, CELLS["muscl"])
+        checked_cells(self, setting)
         return tendencies(u, _fluid(self, setting), setting.grid.spacing, setting.grid.boundary)
 
     def work(self, u: Array, duration: Array, setting: Setting) -> Array:

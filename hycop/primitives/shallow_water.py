@@ -65,7 +65,7 @@ def _check_wet(u: Array, system: int) -> None:
 
 def _check(solver: Solver, u: Array, setting: Setting, system: int) -> None:
     _checked_channels(setting)
-    checked_cells(solver, setting, CELLS[solver.reconstruction])
+    checked_cells(solver, setting)
     _check_wet(u, system)
 
 
@@ -114,6 +114,10 @@ class GravityWave:
     def __post_init__(self) -> None:
         _checked_options(self.reconstruction, self.cfl)
 
+    @property
+    def fewest_cells(self) -> int:
+        return CELLS[self.reconstruction]
+
     def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
         return _flow(self, u, duration, setting, kernel.GRAVITY)
 
@@ -148,6 +152,10 @@ class MomentumAdvection:
 
     def __post_init__(self) -> None:
         _checked_options(self.reconstruction, self.cfl)
+
+    @property
+    def fewest_cells(self) -> int:
+        return CELLS[self.reconstruction]
 
     def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
         return _flow(self, u, duration, setting, kernel.MOMENTUM)
@@ -184,6 +192,10 @@ class ShallowWater:
 
     def __post_init__(self) -> None:
         _checked_options(self.reconstruction, self.cfl)
+
+    @property
+    def fewest_cells(self) -> int:
+        return CELLS[self.reconstruction]
 
     def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
         return _flow(self, u, duration, setting, kernel.BOTH)
