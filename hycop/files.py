@@ -73,9 +73,8 @@ def read_bytes(path: str | os.PathLike[str], most: int, refused: type[HyCOPError
     """The content of a regular file, if it has at most ``most`` bytes."""
     try:
         # without O_NONBLOCK, opening a FIFO waits for a writer
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-        with open(descriptor, "rb") as file:
-            _check_regular(path, os.fstat(descriptor), most, refused)
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+            _check_regular(path, os.fstat(file.fileno()), most, refused)
             content = file.read(most + 1)  # some files, as in /proc, do not tell their size
     except HyCOPError:
         raise
@@ -100,7 +99,7 @@ def _check_regular(
     path: str | os.PathLike[str], found: os.stat_result, most: int | None, refused: type[HyCOPError]
 ) -> None:
     if stat.S_ISDIR(found.st_mode):
-        raise refused(f"{path}: is a folder; give the name of a file in it")
+        raise refused(f"{path}: {_reason(IsADirectoryError(errno.EISDIR, ''))}")
     if not stat.S_ISREG(found.st_mode):
         raise refused(f"{path}: is not a regular file (a pipe, device or socket); give the name of one")
     if most is not None and found.st_size > most:
@@ -115,6 +114,7 @@ def _reason(error: Exception) -> str:
     reasons = {
         errno.ENOENT: "no such file; check the name",
         errno.ENOTDIR: "no such file; a part of the path is a file, not a folder",
+        errno.EISDIR: "is a folder; give the name of a file in it",
         errno.ELOOP: "is a symbolic link that leads back to itself; give the file itself",
         errno.ENAMETOOLONG: "the name is too long; choose a shorter one",
         errno.EACCES: "cannot be read (permission denied); change its permissions",

@@ -122,7 +122,7 @@ def test_coordinates_agree_with_the_lengths(
     if suffix == ".npz":
         with np.load(file) as stored:
             arrays = dict(stored)
-        np.savez(file, x=x, **arrays)
+        np.savez(file, **{**arrays, "x": x})
     else:
         plain = xr.load_dataset(file, engine="h5netcdf", decode_times=False)
         plain.assign_coords(x=x).to_netcdf(file, engine="h5netcdf")

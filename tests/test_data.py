@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +105,16 @@ def test_initial_states_alone_are_allowed_but_cannot_be_asked(tmp_path: Path) ->
         ({"states": np.zeros((3, 6))}, "states have shape"),
         ({"states": np.zeros((3, 0, 1, 6))}, "at least one sample, time"),
         ({"states": np.zeros((3, 3, 1, 6), dtype=complex)}, "states have dtype complex128"),
-        ({"times": np.zeros((3, 2))}, r"times have shape \(3, 2\).*\(3, 3\)"),
+        ({"states": np.zeros((3, 3, 6, 1))}, r"the channels are the last axis here: np.moveaxis\(states, -1, 2\)"),
+        ({"states": np.zeros((3, 3, 6))}, r"the axis of the channel is missing: states\[:, :, None\]"),
+        ({"states": np.zeros((3, 1, 6))}, r"the axis of times is missing: states\[:, None\]"),
+        ({"states": np.zeros((5, 3, 1, 6))}, "there are 5 samples: make the grid with batch=5"),
+        ({"times": np.zeros((3, 2))}, r"times have shape \(3, 2\).* give \(3,\) if all .* else \(3, 3\)"),
+        ({"times": [0.0, 1.0]}, r"times have shape \(2,\), but the states have 3 samples at 3 times"),
+        ({"untrusted": np.zeros((3, 2))}, r"untrusted has shape \(3, 2\)"),
+        ({"reasons": np.full((3, 2), "far")}, r"reasons have shape \(3, 2\)"),
+        ({"reasons": np.zeros((3, 3))}, "reasons have .* dtype float64: texts"),
+        ({"reasons": np.full((3, 3), "far"), "untrusted": np.zeros((3, 3))}, "where untrusted is not set"),
         ({"times": [[0, 1, 2], [0, 2, 1], [0, 1, 2]]}, "times: sample 1 goes back from 2.0 to 1.0 at time index 2"),
         ({"times": [[0, 1, 2], [0, 1, 2], [-1, 1, 2]]}, "times: -1.0 for sample 2, time index 0"),
         ({"times": [[0, 1, np.nan], [0, 1, 2], [0, 1, 2]]}, "times: nan for sample 0, time index 2"),
@@ -187,12 +197,67 @@ def test_round_trip_of_anything(
     assert_same(load(tmp_path / f"any{suffix}"), data)
 
 
+def shared() -> Dataset:
+    """Samples with the same times and the same box, one of them flagged."""
+    setting = Setting(Grid.box((4, 6), 2.0, batch=2), MOMENTUM, {"g": 9.81})
+    states = np.random.default_rng(0).normal(size=(2, 3, 3, 4, 6))
+    reasons = np.array([["", "", "Fr > 1, «très» fast"], ["", "", ""]])
+    return Dataset("toy", "id", states, [0.0, 0.1, 0.2], setting, reasons=reasons)
+
+
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_same_dataset_same_bytes(tmp_path: Path, suffix: str) -> None:
+@pytest.mark.parametrize("data", [make((4, 5), channels=MOMENTUM), shared()], ids=["own", "shared"])
+def test_same_dataset_same_bytes(tmp_path: Path, suffix: str, data: Dataset) -> None:
     paths = [tmp_path / f"{name}{suffix}" for name in ("first", "second")]
     for path in paths:
-        save(make((4, 5), channels=MOMENTUM), path)
+        data.save(path)
     assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_flags_and_their_reasons_are_kept(tmp_path: Path, suffix: str) -> None:
+    data = shared()
+    assert data.untrusted is not None and np.argwhere(data.untrusted).tolist() == [[0, 2]]
+    data.save(tmp_path / f"data{suffix}")
+    back = Dataset.load(tmp_path / f"data{suffix}", "other", also=["toy"])
+    assert_same(back, data)
+    assert np.array_equal(back.untrusted, data.untrusted) and np.array_equal(back.reasons, data.reasons)
+    assert back.take(slice(0, 1)).at(2).reasons.tolist() == [["", "Fr > 1, «très» fast"]]
+    silent = replace(data, reasons=np.full((2, 3), ""), untrusted=np.ones((2, 3)))
+    silent.save(tmp_path / f"silent{suffix}")
+    back = load(tmp_path / f"silent{suffix}")
+    assert back.untrusted.all() and not back.reasons.any()
+
+
+def test_shared_times_and_boxes_are_coordinates(tmp_path: Path) -> None:
+    shared().save(tmp_path / "data.nc")
+    with xr.open_dataset(tmp_path / "data.nc", engine="h5netcdf") as file:
+        one = file.sel(time=0.2, x=1.25, y=0.5)
+        np.testing.assert_array_equal(one["h"], shared().states[:, 2, 0, 2, 1])
+        assert one["untrusted_reason"].values.tolist() == ["Fr > 1, «très» fast", ""]
+        assert [file[name].attrs["axis"] for name in ("time", "x", "y")] == ["T", "X", "Y"]
+        assert all(file[name].attrs["units"] == "1" for name in ("time", "x", "y", "lengths", "h", "g"))
+        assert file["untrusted"].attrs["flag_meanings"].split() == ["trusted", "untrusted"]
+        assert file["untrusted"].attrs["flag_values"].tolist() == [0, 1]
+    late = replace(shared(), times=np.array([[0.0, 0.1, 0.2], [0.0, 0.1, 0.3]]))
+    late.save(tmp_path / "late.nc")
+    assert_same(load(tmp_path / "late.nc"), late)
+
+
+def test_files_of_the_first_version_are_read(tmp_path: Path) -> None:
+    """Times of every sample, no coordinates, no conventions, no reasons."""
+    data, path = shared(), tmp_path / "old.nc"
+    data.save(path)
+    with xr.open_dataset(path, engine="h5netcdf") as file:
+        old = file.load().drop_vars(["time", "x", "y", "untrusted_reason"])
+    old["time"] = (("sample", "time"), data.times)
+    old.attrs.pop("Conventions")
+    for variable in old.variables.values():
+        variable.attrs = {key: value for key, value in variable.attrs.items() if key in ("role", "normal")}
+    old.to_netcdf(tmp_path / "first.nc", engine="h5netcdf")
+    back = load(tmp_path / "first.nc")
+    assert_same(back, data)
+    assert np.array_equal(back.untrusted, data.untrusted) and back.reasons is None
 
 
 def test_file_reads_as_documented_without_hycop(tmp_path: Path) -> None:

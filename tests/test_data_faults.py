@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gc
+import io
 import os
 import zipfile
 from dataclasses import replace
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from hycop import files
 from hycop.data import load, save
 from hycop.errors import DatasetError, InvalidInputError, OutputError
 from tests.test_data import SUFFIXES, assert_same, foreign, make, write_foreign
@@ -168,6 +170,46 @@ def test_pickles_are_not_opened(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "other.npz", "w") as archive:
         archive.writestr("hello.txt", "hello")
     assert_one_line(tmp_path / "other.npz", "not a whole npz dataset|no channel")
+
+
+def write_members(path: Path, members: list[tuple[str, bytes]], compression: int = zipfile.ZIP_STORED) -> Path:
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        for name, content in members:
+            archive.writestr(name, content)
+    return path
+
+
+def npy(array: Any) -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, array)
+    return buffer.getvalue()
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_archives_that_lie_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "data.npz"
+    twice = write_members(path, [("h.npy", npy(np.ones(3))), ("h.npy", npy(np.zeros(3)))])
+    assert_one_line(twice, "array 'h' is stored 2 times")
+    claim = npy(np.ones(3)).replace(b"(3,), }" + b" " * 12, b"(3000000000000,), }")
+    assert_one_line(write_members(path, [("h.npy", claim)]), r"array 'h' claims 21\.8 TiB, but the archive holds")
+    monkeypatch.setattr(files, "SMALL", 2**16)
+    bomb = write_members(path, [("h.npy", npy(np.zeros(2**20)))], zipfile.ZIP_DEFLATED)
+    assert_one_line(bomb, r"the archive claims 8\.0 MiB of data, but stores 8\.\d KiB")
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_what_is_no_regular_file_is_not_read(tmp_path: Path, suffix: str) -> None:
+    os.mkfifo(tmp_path / f"pipe{suffix}")
+    assert_one_line(tmp_path / f"pipe{suffix}", "not a regular file")
+    (tmp_path / f"loop{suffix}").symlink_to(f"loop{suffix}")
+    assert_one_line(tmp_path / f"loop{suffix}", "symbolic link that leads back to itself")
+    assert_one_line(tmp_path / ("a" * 300 + suffix), "the name is too long")
+
+
+def test_reasons_of_unknown_length_are_refused(tmp_path: Path) -> None:
+    reasons = np.full((2, 3), "far", dtype=object)
+    path = write_foreign(tmp_path / "data.nc", untrusted_reason=(("sample", "time"), reasons))
+    assert_one_line(path, "variable 'untrusted_reason' has dtype object, of any length")
 
 
 def test_missing_file_folder_and_suffix(tmp_path: Path) -> None:

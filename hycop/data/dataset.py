@@ -206,13 +206,12 @@ def _checked_states(states: object, setting: Setting) -> Array:
 def _shape_advice(shape: tuple[int, ...], setting: Setting) -> str:
     """What to do about the usual mistakes in the shape of states."""
     batch, channels, grid = setting.batch, len(setting.channels), setting.grid.shape
-    last = (*grid, channels)
-    if shape[2:] == last and shape[:1] == (batch,):
+    if shape == (batch, channels, *grid):
+        return "; the axis of times is missing: states[:, None] for one time"
+    if shape[2:] == (*grid, channels) and shape[:1] == (batch,):
         return "; the channels are the last axis here: np.moveaxis(states, -1, 2)"
     if shape[2:] == grid and channels == 1 and shape[:1] == (batch,):
         return "; the axis of the channel is missing: states[:, :, None]"
-    if shape == (batch, channels, *grid):
-        return "; the axis of times is missing: states[:, None] for one time"
     if shape[2:] == (channels, *grid):
         return f"; there are {shape[0]} samples: make the grid with batch={shape[0]}"
     return ""

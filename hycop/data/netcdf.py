@@ -195,13 +195,19 @@ def _open_netcdf(path: Path) -> xr.Dataset:
     import h5netcdf
     import xarray as xr
 
-    checked_hdf5(path).close()
+    with checked_hdf5(path) as raw:
+        unbounded = [name for name, item in raw.items() if hasattr(item, "dtype") and item.dtype.hasobject]
     # A damaged file can stop the constructor of h5netcdf.File before it has set _writable; its destructor then
     # prints a traceback about that. This first look has the attribute from its class and fails in silence.
-    with type("FirstLook", (h5netcdf.File,), {"_writable": False})(path, "r"):
-        pass
+    with type("FirstLook", (h5netcdf.File,), {"_writable": False})(path, "r") as look:
+        for name in unbounded:
+            if "sample" in look.variables[name].dimensions:
+                raise InvalidInputError(f"variable '{name}' has dtype object, of any length: real numbers are needed")
+    # Texts of variable length could all point to the same long one, and xarray reads them as it opens a file.
     # Times here are plain numbers, whatever units another tool has noted; each channel is read once, so no cache.
-    return xr.open_dataset(path, engine="h5netcdf", decode_times=False, decode_timedelta=False, cache=False)
+    return xr.open_dataset(
+        path, engine="h5netcdf", decode_times=False, decode_timedelta=False, cache=False, drop_variables=unbounded
+    )
 
 
 def _from_xarray(file: xr.Dataset, path: Path, problem: str | None, also: Collection[str]) -> Dataset:
@@ -333,9 +339,8 @@ def _read(file: xr.Dataset, path: Path, name: str) -> Array:
 
 def _read_reasons(file: xr.Dataset, path: Path) -> Array:
     variable = file.variables["untrusted_reason"]
-    # Strings of variable length could all point to the same long one: their size is not known before they are read.
-    if variable.dtype.kind not in "SU" and "char_dim_name" not in variable.encoding:
-        raise InvalidInputError(f"variable 'untrusted_reason' has dtype {variable.dtype}: characters are needed")
+    if variable.dtype.kind not in "OSU":
+        raise InvalidInputError(f"variable 'untrusted_reason' has dtype {variable.dtype}: texts are needed")
     with _readable(path):
         return np.asarray(variable.values).astype(str)
 
