@@ -380,6 +380,9 @@ class TestPopulation:
         good, bad = Program.of(("reaction", 0.1)), Program.of(("diffusion", 0.01), ("reaction", 50.0))
         with pytest.raises(NonFiniteStateError, match=r"sample 1: the state became NaN or infinite at step 2 of 2"):
             measure(batch_of(good, good, good, bad), EXACT_FLOWS, query, members=2)
+        for memory in (1, 2**20):  # also in parts, and on a finer grid
+            with pytest.raises(NonFiniteStateError, match=r"sample 1: .* at step 2 of 2"):
+                measure(batch_of(good, bad), EXACT_FLOWS, query, refinement=2, memory=memory)
         with pytest.raises(InvalidInputError, match="3 programs for 2 queries: 2 each is needed"):
             measure(batch_of(good, good, bad), EXACT_FLOWS, query, members=2)
 

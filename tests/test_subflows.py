@@ -68,7 +68,7 @@ def test_parts_have_the_boundaries_of_the_grid() -> None:
 
 
 def test_the_error_of_the_parts_is_estimated() -> None:
-    """It is the distance to parts that are much finer, within a factor of three, and tells poor parts from good ones."""
+    """The distance to parts that are much finer, within a factor of three; it tells poor parts from good ones."""
     problem = hycop.problem("swe1d")
     query = small_query(problem)
     good = problem.subflows(query.grid)
