@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
@@ -39,10 +39,10 @@ class Engine:
     A kind of move is one operator, or all that share a transform: they commute, and one transform serves them all.
     """
 
-    def __init__(self, names: Sequence[str], used: Sequence[int], dictionary: Dictionary, setting: Setting) -> None:
-        self.names = tuple(names)
+    def __init__(self, names: tuple[str, ...], used: Mapping[int, Primitive], setting: Setting) -> None:
+        self.names = names
         self.setting = setting
-        self.primitives: dict[int, Primitive] = {op: dictionary[names[op]] for op in used}
+        self.primitives = used
         self.symbols = {op: one.symbol(setting) for op, one in self.primitives.items() if hasattr(one, "symbol")}
         groups: dict[object, list[int]] = {}
         for op in used:
@@ -54,7 +54,7 @@ class Engine:
 
     @classmethod
     def of(cls, programs: ProgramBatch, dictionary: Dictionary, setting: Setting) -> Engine:
-        return cls(programs.names, used_operators(programs, dictionary, setting), dictionary, setting)
+        return cls(programs.names, used_primitives(programs, dictionary, setting), setting)
 
     @cached_property
     def stacked(self) -> dict[int, tuple[tuple[str, ...], tuple[Array, ...]]]:
@@ -78,9 +78,9 @@ class Engine:
 
     def in_cache(self, plan: Plan) -> Moves:
         """The programs ready to run from their first move to the last; only where ``fits_cache``."""
-        grid, names = self.setting.grid, len(self.names)
-        rates = tuple(np.zeros((grid.batch, names, n), dtype=np.complex128) for n in grid.shape)
-        growth = np.zeros((names, grid.batch))
+        batch, names = self.setting.batch, len(self.names)
+        rates = tuple(np.zeros((batch, names, n), dtype=np.complex128) for n in self.setting.grid.shape)
+        growth = np.zeros((names, batch))
         for op, primitive in self.primitives.items():
             if op in self.symbols:
                 for axis, rate in zip(rates, self.symbols[op].rates, strict=True):
@@ -210,17 +210,16 @@ class Walk:
         self.behind[samples] = False
 
 
-def used_operators(programs: ProgramBatch, dictionary: Dictionary, setting: Setting) -> list[int]:
-    """The operators that occur, if their primitives can take these steps in this setting."""
-    used = [int(op) for op in np.flatnonzero(np.bincount(programs.ops.ravel() + 1)[1:])]  # EMPTY is −1
-    needed = set(setting.grid.boundary)
-    for op in used:
-        if not needed <= boundaries_of(dictionary[programs.names[op]]):
-            dictionary.check_boundaries((programs.names[op],), setting.grid)
-    backwards = programs.durations < 0
+def used_primitives(programs: ProgramBatch, dictionary: Dictionary, setting: Setting) -> dict[int, Primitive]:
+    """The operators that occur, with their primitives, if those can take these steps in this setting."""
+    occurring = np.flatnonzero(np.bincount(programs.ops.ravel() + 1)[1:]).tolist()  # EMPTY is −1
+    used = {op: dictionary[programs.names[op]] for op in occurring}
+    needed, backwards = set(setting.grid.boundary), programs.durations < 0
+    for op in [op for op, primitive in used.items() if not needed <= boundaries_of(primitive)]:
+        dictionary.check_boundaries((programs.names[op],), setting.grid)
     for op in used if backwards.any() else ():
         wrong = (programs.ops == op) & backwards
-        if wrong.any() and not is_reversible(dictionary[programs.names[op]]):
+        if wrong.any() and not is_reversible(used[op]):
             sample, step = np.argwhere(wrong)[0]
             raise IncompatibleError(
                 f"step {step + 1} of sample {sample}: duration is {programs.durations[sample, step]:.4g}, "

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hycop.dictionary import Dictionary
-from hycop.engine import NEVER, Engine, Plan, Walk, used_operators
+from hycop.engine import NEVER, Engine, Plan, Walk, used_primitives
 from hycop.errors import InvalidInputError, LostSampleError, SampleError
-from hycop.grid import Array, prolong, restrict
+from hycop.grid import Array, changed, prolong, restrict
 from hycop.kernels.distance import squared_distances
 from hycop.program import EMPTY, Program, ProgramBatch
 from hycop.query import Query, Setting
@@ -48,8 +48,8 @@ class Trace:
 
 
 def simplify(programs: ProgramBatch, dictionary: Dictionary, setting: Setting) -> ProgramBatch:
-    """The same programs as ``run`` executes them: no idle steps, equal neighbours merged, also across steps that
-    share a transform and so commute (``run`` then takes such neighbours through one transform pair)."""
+    """The programs as ``run`` executes them: without idle steps, and with equal neighbours merged, also across steps
+    that share a transform and so commute (``run`` takes those through one transform pair)."""
     plan = Engine.of(programs, dictionary, setting).plan(programs)
     batch = len(programs)
     step = plan.step.reshape(batch, -1)
@@ -67,7 +67,7 @@ def simplify(programs: ProgramBatch, dictionary: Dictionary, setting: Setting) -
 def _checked(programs: ProgramBatch | Program, dictionary: Dictionary, query: Query, members: int = 1) -> ProgramBatch:
     if isinstance(programs, Program):
         programs = ProgramBatch.of([programs], dictionary.names).take(np.zeros(query.batch, dtype=np.int64))
-    if len(programs) != members * query.batch:
+    if len(programs) != members * len(query.u0):
         needed = "one" if members == 1 else f"{members}"
         raise InvalidInputError(f"{len(programs)} programs for {query.batch} queries: {needed} each is needed")
     return programs
@@ -77,24 +77,25 @@ def _execute(
     programs: ProgramBatch, dictionary: Dictionary, query: Query, memory: int, metered: bool, strict: bool = True
 ) -> Outcome:
     """Program i answers query i mod batch."""
-    used, members = used_operators(programs, dictionary, query.setting), max(1, len(programs) // max(1, query.batch))
+    used, batch = used_primitives(programs, dictionary, query.setting), len(query.u0)
+    members = max(1, len(programs) // max(1, batch))
     # a symbol holds a complex rate per mode and axis, and its exponents and exponentials are as large
     per_sample = _COPIES * query.u0[:1].nbytes + 16 * sum(query.grid.shape) * (2 * len(used) + 3)
     part = max(1, int(memory // per_sample))
-    if members > 1 or part >= query.batch:
-        engine = Engine(programs.names, used, dictionary, query.setting)
+    if members > 1 or part >= batch:
+        engine = Engine(programs.names, used, query.setting)
         if members == 1 or engine.fits_cache(query.u0.shape):
             return _execute_part(engine, programs, dictionary, query, metered, strict)
-        tiled = query.take(np.tile(np.arange(query.batch), members))
+        tiled = query.take(np.tile(np.arange(batch), members))
         try:
             return _execute(programs, dictionary, tiled, memory, metered, strict)
         except SampleError as error:
-            raise error.at(error.sample % query.batch) from None
-    states, work = np.empty_like(query.u0), np.zeros(query.batch)
-    for start in range(0, query.batch, part):
+            raise error.at(error.sample % batch) from None
+    states, work = np.empty_like(query.u0), np.zeros(batch)
+    for start in range(0, batch, part):
         chosen = slice(start, start + part)
         some, asked = programs.take(chosen), query.take(chosen)
-        engine = Engine(programs.names, used, dictionary, asked.setting)
+        engine = Engine(programs.names, used, asked.setting)
         try:
             states[chosen], work[chosen] = _execute_part(engine, some, dictionary, asked, metered, strict)
         except SampleError as error:
@@ -139,14 +140,13 @@ def _add_exact_work(engine: Engine, plan: Plan, u: Array, work: Array) -> None:
 
 
 def _all_finite(u: Array) -> bool:
-    """A finite sum has finite terms, and costs less than a look at each; a sum may overflow, so then look."""
+    """The sum is cheap, and finite only if all terms are; as it may overflow, an infinite sum is looked into."""
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(u.sum())) or bool(np.isfinite(u).all())
 
 
 def _run_moves(engine: Engine, plan: Plan, u: Array, work: Array | None) -> Array:
-    """Takes samples through their moves side by side: in every round, those whose next one is of the kind that most
-    of them wait for."""
+    """Advances samples side by side: each round takes the kind of move that most samples wait for."""
     if (plan.kind == plan.kind[:1]).all():
         for k, kind in enumerate(plan.kind[0].tolist() if len(plan.kind) else ()):
             u = _advance(engine, plan, u, work, kind, (slice(None), k))
@@ -187,8 +187,8 @@ def _advance(engine: Engine, plan: Plan, u: Array, work: Array | None, kind: int
 
 
 def _order(kind: Array) -> Array:
-    """Samples in such an order that, if there are two kinds of moves, which then alternate, those that move together
-    are always neighbours: late starters by increasing length, then early ones by decreasing length."""
+    """An order of the samples in which, with two alternating kinds of moves, those that move together are neighbours:
+    late starters by increasing length, then early ones by decreasing length."""
     length = (kind != EMPTY).sum(axis=1)
     early = kind[:, 0] == np.bincount(kind[:, 0] + 1).argmax() - 1
     return np.lexsort((np.where(early, -length, length), early))
@@ -214,8 +214,9 @@ LEAST_FRACTION = 0.1
 
 
 def _of_one_sign(fine: Array, u: Array, factor: int) -> Array:
-    """Pulls the parts of a cell towards its average where they would be zero or of the other sign in a channel that has
-    one sign in the whole sample, such as a depth next to a dam; all channels alike, so that velocities stay bounded."""
+    """Positivity limiter (Zhang & Shu) for channels that have one sign in the whole sample, such as a depth: where a
+    sub-cell would be zero or of the other sign, all channels of its cell are pulled towards their averages alike, so
+    that velocities stay bounded."""
     cells, parts = tuple(range(2, u.ndim)), tuple(range(3, 2 * u.ndim - 1, 2))
     blocks = fine.reshape(*u.shape[:2], *(part for n in u.shape[2:] for part in (n, factor)))
     negative = (u <= 0).all(axis=cells, keepdims=True)
@@ -236,7 +237,7 @@ def refined_query(query: Query, factor: int) -> Query:
     """The query on a grid ``factor`` times finer, its initial state reconstructed once."""
     grid = query.grid
     fine = _of_one_sign(prolong(query.u0, grid.boundary, factor, query.setting.wall_signs()), query.u0, factor)
-    return Query(fine, query.setting.with_grid(grid.refined(factor)), query.time)
+    return changed(query, u0=fine, setting=changed(query.setting, grid=grid.refined(factor)))
 
 
 def run(
@@ -259,8 +260,8 @@ def run(
 
 
 def probe(dictionary: Dictionary, query: Query, refinement: int = 1) -> None:
-    """Takes every state through every primitive for next to no time, so that what cannot be answered is known before
-    anything long begins."""
+    """Runs every primitive on every state for a tiny time, to refuse what cannot be answered before a long
+    computation starts."""
     ops = np.tile(np.arange(len(dictionary)), (query.batch, 1))
     short = ProgramBatch(dictionary.names, ops, np.tile(PROBE_FRACTION * query.time[:, None], len(dictionary)))
     measure(short, dictionary, query, refinement=refinement, strict=False)
@@ -284,14 +285,18 @@ def measure(
     programs = _checked(programs, dictionary, query, members)
     if refinement == 1:
         return _execute(programs, dictionary, query, memory, metered=True, strict=strict)
+    queries = query.batch
     if members > 1:
-        query = query.take(np.tile(np.arange(query.batch), members))
+        query = query.take(np.tile(np.arange(queries), members))
     states, work = np.empty_like(query.u0), np.empty(query.batch)
     part = max(1, int(memory // (_COPIES * query.u0[:1].nbytes * refinement**query.grid.axes)))
     for start in range(0, query.batch, part):
         chosen = slice(start, start + part)
         fine = refined_query(query.take(chosen), refinement)
-        done = _execute(programs.take(chosen), dictionary, fine, memory, metered=True, strict=strict)
+        try:
+            done = _execute(programs.take(chosen), dictionary, fine, memory, metered=True, strict=strict)
+        except SampleError as error:
+            raise error.at((start + error.sample) % queries) from None
         states[chosen], work[chosen] = restrict(done.states, query.grid.shape), done.work
     return Outcome(states, work)
 
@@ -299,8 +304,8 @@ def measure(
 def distances(
     programs: ProgramBatch, dictionary: Dictionary, query: Query, truth: Array, *, refinement: int, members: int
 ) -> tuple[Array, Array]:
-    """Of a population's states the squared distances Σ (u − truth)² over channels and cells, and the work, (members,
-    batch) each: where whole programs run in cache, no state ever leaves it."""
+    """Squared distances Σ (u − truth)² over channels and cells of a population's states, and their work, each
+    (members, batch). Where whole programs run in cache, no state leaves it."""
     shape = (members, query.batch)
     if refinement == 1:
         engine = Engine.of(_checked(programs, dictionary, query, members), dictionary, query.setting)

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from hycop.dictionary import Dictionary
 from hycop.errors import IncompatibleError, InvalidInputError, NonFiniteStateError, UnknownNameError
 from hycop.execution import distances, measure, run, simplify, trace
-from hycop.grid import Grid
+from hycop.grid import Grid, restrict
 from hycop.primitive import transform_work
 from hycop.primitives import ExactLogistic, MusclAdvection, SpectralAdvection, SpectralDiffusion
+from hycop.problems import PROBLEMS
 from hycop.program import EMPTY, Program, ProgramBatch, Step
 from hycop.query import Channel, Query, Setting
 
@@ -263,14 +264,48 @@ class TestRun:
 
 class TestMeasureAndTrace:
     @properties
-    @given(st.lists(programs_of(EXACT_FLOWS), min_size=3, max_size=3))
-    def test_the_last_state_of_a_trace_is_that_of_run(self, programs: list[Program]) -> None:
-        query, batch = query_of(3), batch_of(*programs, names=EXACT_FLOWS.names)
-        path = trace(batch, EXACT_FLOWS, query)
-        assert path.states.shape == (3, batch.ops.shape[1] + 1, 1, 6, 5)
+    @given(
+        st.lists(programs_of(DICTIONARY), min_size=3, max_size=3),
+        st.integers(1, 2),
+        st.sampled_from([np.float32, np.float64]),
+    )
+    def test_a_trace_runs_what_run_runs(self, programs: list[Program], refinement: int, dtype: type) -> None:
+        """To the bit, also where neighbours are merged or share a transform."""
+        query, batch = query_of(3), batch_of(*programs)
+        query = Query(query.u0.astype(dtype), query.setting, query.time)
+        path = trace(batch, DICTIONARY, query, refinement=refinement)
+        assert path.states.shape == (3, batch.ops.shape[1] + 1, 1, 6, 5) and path.states.dtype == dtype
         assert path.work.shape == batch.ops.shape
-        np.testing.assert_array_equal(path.states[:, 0], query.u0)
-        np.testing.assert_allclose(path.states[:, -1], run(batch, EXACT_FLOWS, query), rtol=0, atol=1e-12)
+        np.testing.assert_allclose(path.states[:, 0], query.u0, rtol=0, atol=1e-6 if dtype == np.float32 else 1e-14)
+        np.testing.assert_array_equal(path.states[:, -1], run(batch, DICTIONARY, query, refinement=refinement))
+
+    @pytest.mark.parametrize("name", PROBLEMS)
+    def test_a_trace_runs_what_run_runs_for_every_problem(self, name: str) -> None:
+        problem = PROBLEMS[name]
+        shape = (12,) * len(problem.shape)
+        query = problem.queries(4, "id", seed=1, shape=shape)
+        rng = np.random.default_rng(2)
+        for dictionary in problem.dictionaries.values():
+            ops = rng.integers(EMPTY, len(dictionary), (4, 5))
+            programs = ProgramBatch(dictionary.names, ops, rng.uniform(0, 0.02, (4, 5)) * query.time[:, None])
+            for refinement in (1, 2):
+                path = trace(programs, dictionary, query, refinement=refinement)
+                np.testing.assert_array_equal(
+                    path.states[:, -1], run(programs, dictionary, query, refinement=refinement)
+                )
+                half = 24 * query.u0[:1].nbytes * refinement ** len(shape)  # two samples at a time
+                few = trace(programs, dictionary, query, refinement=refinement, steps=(0, 3, -1), memory=half)
+                assert few.steps == (0, 3, 5)
+                np.testing.assert_array_equal(few.states, path.states[:, [0, 3, 5]])
+                np.testing.assert_array_equal(few.work, path.work)
+            fine = trace(programs, dictionary, query, refinement=2, steps=(2, 5), fine=True)
+            assert fine.states.shape[3:] == query.grid.refined(2).shape
+            np.testing.assert_array_equal(restrict(fine.states, shape), path.states[:, [2, 5]])
+
+    @pytest.mark.parametrize("step", [-4, 3])
+    def test_a_trace_has_no_other_steps(self, step: int) -> None:
+        with pytest.raises(InvalidInputError, match=f"there is no step {step}; 0 is the start, 2 or -1 the last"):
+            trace(Program.parse("reaction 0.1, muscl 0.1"), DICTIONARY, query_of(1), steps=(0, step))
 
     def test_a_trace_has_the_state_after_every_step(self) -> None:
         query = query_of(2)
@@ -343,8 +378,11 @@ class TestPopulation:
         query = query_of(2)
         query.u0[1] = -0.5
         good, bad = Program.of(("reaction", 0.1)), Program.of(("diffusion", 0.01), ("reaction", 50.0))
-        with pytest.raises(NonFiniteStateError, match=r"sample 1: .* at step 2 of 2"):
+        with pytest.raises(NonFiniteStateError, match=r"sample 1: the state became NaN or infinite at step 2 of 2"):
             measure(batch_of(good, good, good, bad), EXACT_FLOWS, query, members=2)
+        for memory in (1, 2**20):  # also in parts, and on a finer grid
+            with pytest.raises(NonFiniteStateError, match=r"sample 1: .* at step 2 of 2"):
+                measure(batch_of(good, bad), EXACT_FLOWS, query, refinement=2, memory=memory)
         with pytest.raises(InvalidInputError, match="3 programs for 2 queries: 2 each is needed"):
             measure(batch_of(good, good, bad), EXACT_FLOWS, query, members=2)
 

@@ -8,14 +8,13 @@ from hycop.references.finite_volume import FiniteVolumeReference
 from hycop.references.fourier import FourierReference
 from hycop.references.kuramoto_sivashinsky import KuramotoSivashinskyReference
 from hycop.references.pdebench import PDEBenchReference
-from hycop.references.reference import FineFlow, Reference, error_estimate
+from hycop.references.reference import Reference, error_estimate
 from hycop.references.shallow_water import ShallowWaterReference
 from hycop.references.subflows import Subflows
 
 __all__ = [
     "ColeHopfReference",
     "CompressibleReference",
-    "FineFlow",
     "FiniteVolumeReference",
     "FourierReference",
     "KuramotoSivashinskyReference",

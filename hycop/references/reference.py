@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
 from math import prod
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, TypeVar
 
 import numpy as np
 
-from hycop.errors import InvalidInputError, LostSampleError, UnknownNameError
+from hycop.errors import InvalidInputError, LostSampleError, SampleError, UnknownNameError
 from hycop.grid import Array, Grid, restrict
-from hycop.primitive import Primitive, checked_duration
+from hycop.primitive import Primitive
 from hycop.query import Setting, checked_state
 
 CHUNK_VALUES = 2**21
@@ -25,6 +25,9 @@ ESTIMATE_SAMPLES = 32
 
 InitialCondition = Callable[[Grid], Array]
 """Point values (batch, channel, *grid) at the cell centres of any grid over the same boxes."""
+
+
+R = TypeVar("R", bound="RefinedReference")
 
 
 class Reference(Primitive, Protocol):
@@ -56,8 +59,8 @@ class Reference(Primitive, Protocol):
         """The same solver with twice the cells along each axis and half the time step."""
         ...
 
-    def on_fine_grid(self) -> Primitive:
-        """The solver as a primitive on a grid that is fine already."""
+    def on_fine_grid(self) -> Reference:
+        """The same solver at refinement 1: a primitive for the cell averages of a grid that is fine already."""
         ...
 
     def initial_state(self, initial: InitialCondition, setting: Setting) -> Array:
@@ -108,22 +111,8 @@ class RefinedReference(ABC):
     def distrust(self) -> str:
         return ""
 
-    def on_fine_grid(self) -> FineFlow:
-        return FineFlow(replace(self, refinement=1))
-
-    @abstractmethod
-    def finer(self) -> RefinedReference: ...
-
-    @property
-    @abstractmethod
-    def order(self) -> float: ...
-
-    @property
-    @abstractmethod
-    def boundaries(self) -> frozenset[str]: ...
-
-    @abstractmethod
-    def work(self, u: Array, duration: Array, setting: Setting) -> Array: ...
+    def on_fine_grid(self: R) -> R:
+        return replace(self, refinement=1)
 
     @abstractmethod
     def checked_setting(self, setting: Setting) -> Setting:
@@ -210,51 +199,11 @@ class RefinedReference(ABC):
         for first in range(0, setting.batch, size):
             samples = slice(first, first + size)
             setting_fine = self.refined(setting.take(samples))
-            out[samples] = self.query_averages(fine(samples), setting_fine, at[samples], shape)
+            try:
+                out[samples] = self.query_averages(fine(samples), setting_fine, at[samples], shape)
+            except SampleError as error:
+                raise error.at(first + error.sample) from None
         return out
-
-
-@dataclass(frozen=True)
-class FineFlow:
-    """A reference as a primitive on a grid that is fine already: averages over its cells to averages.
-
-    With P from averages to the solver's fine state, A back and Φ the solver, u ↦ u + A (Φ(P u) − P u). Where A inverts
-    P this is A Φ(P u): where the fine state is averages, or points of trigonometric polynomials. The point values of
-    shallow water are P = 1 − δ²/24, whose inverse is A = 1 + δ²/24 up to δ⁴/576: A Φ P would lose that at every step,
-    this form loses it of the change since the start alone, however many the steps. Totals are kept as by the solver.
-    """
-
-    solver: RefinedReference
-
-    def __post_init__(self) -> None:
-        if self.solver.refinement != 1:
-            raise InvalidInputError(f"a fine flow needs a reference of refinement 1, not {self.solver.refinement}")
-
-    @property
-    def advances(self) -> frozenset[str]:
-        return self.solver.advances
-
-    @property
-    def order(self) -> float:
-        return self.solver.order
-
-    @property
-    def conserves(self) -> frozenset[str]:
-        return self.solver.conserves
-
-    @property
-    def boundaries(self) -> frozenset[str]:
-        return self.solver.boundaries
-
-    def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
-        state, span = checked_state(u, setting, "u"), checked_duration(duration, setting)
-        before = self.solver.fine_state(state, setting)
-        after = self.solver.solve(before, setting, span[:, None])
-        later = state + self.solver.fine_averages(after - before[:, None], setting)[:, 0]
-        return np.where(samplewise(span == 0, state), state, later).astype(state.dtype, copy=False)
-
-    def work(self, u: Array, duration: Array, setting: Setting) -> Array:
-        return self.solver.work(u, duration, setting)
 
 
 def error_estimate(reference: Reference, initial: InitialCondition, setting: Setting, times: Array) -> float:

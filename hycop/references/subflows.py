@@ -23,6 +23,10 @@ class Subflows:
 
     ``run(programs, subflows.dictionary, query, refinement=subflows.refinement)`` reconstructs the initial state once,
     takes every step on the fine grid and restricts the result once; ``trace`` does the same with every state.
+
+    Solvers whose fine state is point values convert it at every step. Trigonometric polynomials convert exactly.
+    Shallow water converts to fourth order: on ``swe1d`` 256 steps change the result by 2e-7, where the reconstruction
+    of the initial state costs 4e-5.
     """
 
     references: Mapping[str, Reference]
