@@ -1,6 +1,11 @@
 # Every target prepares .venv by itself. `make PYTHON=python3.12 test` chooses the interpreter.
 PYTHON ?= python3
-TABLES ?= schemes learner features 1d fixed-time trajectory ns ks coverage dambreak resolution robustness interpretation es
+# Names of tables, as 'make TABLES="ns ks" tables'; all that 'hycop table --names' lists if none are given.
+TABLES ?=
+# Files of other solvers judge models where they are there.
+ifneq ($(wildcard ../shared/data),)
+export HYCOP_FIXTURES ?= $(abspath ../shared/data)
+endif
 BIN    := .venv/bin
 PIP    := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 CORE   := .venv/core.stamp
@@ -31,7 +36,7 @@ bench: $(CORE)  ## measure speed, as ratios
 	$(BIN)/python -m benchmarks --json results/benchmarks.json
 
 tables: $(CORE)  ## compute the tables named in TABLES, with figures, and write them to results/; hours, and resumable
-	@for name in $(TABLES); do \
+	@names="$(TABLES)"; names="$${names:-$$($(BIN)/hycop table --names)}" || exit 1; for name in $$names; do \
 	  $(BIN)/hycop table "$$name" --keep .tables --json "results/$$name.json" --figures results || exit 1; done
 
 clean:  ## remove everything that can be made again
