@@ -12,7 +12,7 @@ from statistics import median
 from benchmarks.measure import Ratio, interleaved, median_ratio, milliseconds
 from hycop.execution import run
 from hycop.experiments.ns import GENERATOR
-from hycop.problems import problem
+from hycop.problems import find_problem as problem
 from hycop.schemes import splitting
 
 PROGRAMS = {"17 steps": "SABA2 x4", "33 steps": "SABA2 x8"}

@@ -71,7 +71,7 @@ def test_settings_from_a_file(tmp_path: Path) -> None:
     )
     result = train(tmp_path / "run", "--config", tmp_path / "small.yaml", settings=("max_steps=3", "validation=200"))
     assert result.returncode == 0, result.stderr
-    config = hycop.HyCOP.load(tmp_path / "run").model.config
+    config = hycop.HyCOP.load(tmp_path / "run").model.record.config
     assert (config.samples, config.max_steps, config.iterations) == (16, 3, 2)
 
 

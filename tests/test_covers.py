@@ -65,7 +65,7 @@ def test_a_redundant_primitive_that_helps_is_kept() -> None:
     dictionary = PROBLEM.dictionary.adding("damping", Damping())
     model = HyCOP(dictionary).fit(replace(data, states=decayed), **SMALL)
     asked = data.query.take(slice(0, 4))
-    time = model.model.policy.programs(model.model.theta[None], model.model.view(asked)).time_per_primitive()
+    time = model.model.policy.programs(model.model.theta[None], model.model.scope.view(asked)).time_per_primitive()
     np.testing.assert_allclose(time[:, 2], 0.5 * asked.time, rtol=0.05)
 
 

@@ -16,7 +16,7 @@ from hycop.features import FEATURES, FeatureMap, FeatureRange, available, clock
 from hycop.policy import Allotment, Pattern, SlotPolicy
 from hycop.problems import PROBLEMS
 from hycop.references.fourier import cell_averages
-from hycop.training import View
+from hycop.scope import View
 
 FINITE = st.floats(0.1, 10.0)
 
@@ -102,7 +102,7 @@ def test_every_problem_has_features_that_vary(name: str) -> None:
     else:
         data = chosen.sample(24 if "2d" not in name else 6, "train", seed=0)
     still = ("froude_x", "froude_y") if name == "dambreak2d" else ()  # water behind a dam is at rest
-    values = FeatureMap(tuple(set(chosen.features) - set(still)))(data.query)
+    values = FeatureMap(tuple(set(chosen.equation.features) - set(still)))(data.query)
     assert np.isfinite(values).all() and (np.ptp(values, axis=0) > 0).all()
 
 
@@ -168,11 +168,11 @@ def test_programs_do_not_depend_on_the_grid(name: str, split: str) -> None:
     ``dambreak2d``, whose dams stand between two cells of the truth's grid, so that other grids have them elsewhere.
     """
     chosen = hycop.problem(name)
-    view = View.of(FeatureMap(chosen.features), FeatureMap(()), asked_on(name, "train", grids_of(name)[0], 24))
+    view = View.of(FeatureMap(chosen.equation.features), FeatureMap(()), asked_on(name, "train", grids_of(name)[0], 24))
     allotment = Allotment.of(chosen.dictionary, chosen.processes, "consistent")
     rng = np.random.default_rng(0)
     ops = tuple(range(len(chosen.dictionary))) * 3
-    policy = SlotPolicy((Pattern(ops, (1 / 3,) * len(ops)),), allotment, len(chosen.features))
+    policy = SlotPolicy((Pattern(ops, (1 / 3,) * len(ops)),), allotment, len(chosen.equation.features))
     thetas = rng.normal(0.0, 0.3, (4, policy.size))
     span = np.asarray(view.ranges.high) - np.asarray(view.ranges.low)
     base, *others = (asked_on(name, split, shape) for shape in grids_of(name))

@@ -15,7 +15,7 @@ from hycop.experiments.judging import CLASSICAL
 from hycop.experiments.table import Bench, Learned
 from hycop.metrics import rel_l2
 from hycop.model import Model
-from hycop.problems import problem
+from hycop.problems import find_problem as problem
 from hycop.query import Query
 from hycop.schemes import splitting
 from hycop.surrogate import HyCOP

@@ -92,7 +92,7 @@ def test_strang_against_scipy(steps: int, limit: float) -> None:
 
     truth = solve_ivp(tendency, (0.0, time), u0[0, 0], method="BDF", rtol=1e-9, atol=1e-10).y[:, -1]
     dictionary, query = Dictionary(BOTH), Query(averages(u0), setting, np.array([time]))
-    out = hycop.run(hycop.splitting("strang").times(steps).programs(query, dictionary), dictionary, query)[0, 0]
+    out = hycop.run(hycop.splitting("strang").with_substeps(steps).programs(query, dictionary), dictionary, query)[0, 0]
     out = averages(out, -1)
     assert np.linalg.norm(out - truth) < limit * np.linalg.norm(truth)
 

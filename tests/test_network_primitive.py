@@ -116,9 +116,7 @@ def test_a_registered_network_is_restored_from_the_folder_alone(
     from hycop.storage import registry
 
     known = registry.find_primitive
-    monkeypatch.setattr(
-        registry, "_registered", lambda name: TinyNetwork if "TinyNetwork" in name else known(name)
-    )
+    monkeypatch.setattr(registry, "_registered", lambda name: TinyNetwork if "TinyNetwork" in name else known(name))
     model.save(tmp_path / "model")
     again = hycop.HyCOP.load(tmp_path / "model")
     assert np.array_equal(answers(model), answers(again)) and not again.model.scope.untrained
@@ -158,7 +156,8 @@ def report(entry):
     steps.append(entry)
     if len(steps) == {kill}:
         os.kill(os.getpid(), 9)
-hycop.HyCOP(dictionary).fit(PROBLEM, seed=0, folder={folder!r}, resume={resume}, report=report, **SMALL).save({folder!r}, overwrite=True)
+model = hycop.HyCOP(dictionary).fit(PROBLEM, seed=0, folder={folder!r}, resume={resume}, report=report, **SMALL)
+model.save({folder!r}, overwrite=True)
 """
 
 

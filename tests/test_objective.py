@@ -27,11 +27,11 @@ def job_of(budget: str, repeats: int = 1, times: float = 1.0, parts: Dictionary 
     data = chosen.sample(5, "train", seed=0)
     time = data.query.time * np.array([times, 1.0, 1.0, 1.0, 1.0])
     query = Query(data.query.u0, data.setting, time)
-    view = View.of(FeatureMap(chosen.features), FeatureMap(chosen.features[:1]), query)
+    view = View.of(FeatureMap(chosen.equation.features), FeatureMap(chosen.equation.features[:1]), query)
     allotment = Allotment.of(parts, chosen.processes, budget, 1)  # type: ignore[arg-type]
     pattern = Pattern((0, 1, 0, 1, 0), (0.2, 0.5, 0.6, 0.5, 0.2))
-    policy = SlotPolicy((pattern,), allotment, len(chosen.features))
-    objective = Objective(policy, parts, query, data.truth, view(query), repeats=repeats)
+    policy = SlotPolicy((pattern,), allotment, len(chosen.equation.features))
+    objective = Objective(policy, parts, query, data.truth, view(query), substeps=repeats)
     rng = np.random.default_rng(0)
     optimizer = LevenbergMarquardt(difference=1e-6)
     state = optimizer.start(0.1 * rng.standard_normal(policy.size))
@@ -39,7 +39,7 @@ def job_of(budget: str, repeats: int = 1, times: float = 1.0, parts: Dictionary 
 
 
 @pytest.mark.parametrize("budget", ["consistent", "gain", "literal"])
-@pytest.mark.parametrize(("repeats", "times"), [(1, 1.0), (2, 1.0), (1, 0.0)])
+@pytest.mark.parametrize(("substeps", "times"), [(1, 1.0), (2, 1.0), (1, 0.0)])
 def test_derivatives_by_durations_are_those_by_parameters(budget: str, repeats: int, times: float) -> None:
     job = job_of(budget, repeats, times)
     objective, optimizer, state = job.objective, job.optimizer, job.state

@@ -19,7 +19,7 @@ from hycop.data import Dataset, PDEBenchFile, save, write_pdebench
 from hycop.data.gas import decode, encode
 from hycop.errors import DatasetError, InvalidInputError, OutputError
 from hycop.grid import Grid, restrict
-from hycop.problems import problem
+from hycop.problems import find_problem as problem
 from hycop.problems.compressible import PROBLEMS, SIDE
 from hycop.query import Channel, Setting
 

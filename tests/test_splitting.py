@@ -139,7 +139,7 @@ class TestNames:
         st.sampled_from(NAMES), st.integers(1, 99), st.none() | st.sampled_from(["a", "my diffusion", "UPPER", "u(1)"])
     )
     def test_every_scheme_reads_as_it_prints(self, name: str, copies: int, outer: str | None) -> None:
-        scheme = splitting(name).times(copies)
+        scheme = splitting(name).with_substeps(copies)
         scheme = scheme if outer is None else scheme.with_outer(outer)
         assert splitting(str(scheme)) == scheme
 
@@ -169,7 +169,7 @@ class TestNames:
     def test_copies_are_counted_from_one(self) -> None:
         with pytest.raises(InvalidInputError, match="scheme Strang: 0 copies"):
             splitting("strang x0")
-        assert splitting("strang x2").times(3).copies == 6
+        assert splitting("strang x2").with_substeps(3).substeps == 6
 
     def test_an_unknown_outer_operator_brings_the_nearest(self) -> None:
         with pytest.raises(UnknownNameError, match="'difusion': did you mean diffusion"):
@@ -183,7 +183,7 @@ class TestPrograms:
     def test_every_process_gets_exactly_the_query_time(self, name: str, count: int, copies: int) -> None:
         dictionary, query = processes(count), query_of([0.0, 0.2, 3.0])
         for outer in dictionary:
-            programs = splitting(name).times(copies).with_outer(outer).programs(query, dictionary)
+            programs = splitting(name).with_substeps(copies).with_outer(outer).programs(query, dictionary)
             assert programs.names == dictionary.names
             expected = np.tile(query.time[:, None], (1, count))
             np.testing.assert_allclose(programs.time_per_primitive(), expected, rtol=1e-14, atol=0)
@@ -191,7 +191,7 @@ class TestPrograms:
     @pytest.mark.parametrize("name", PALINDROMIC)
     def test_symmetric_schemes_write_palindromes_for_three(self, name: str) -> None:
         for copies in (1, 2):
-            program = splitting(name).times(copies).programs(query_of(0.2), processes(3))[0]
+            program = splitting(name).with_substeps(copies).programs(query_of(0.2), processes(3))[0]
             steps = [(step.primitive, step.duration) for step in program]
             assert [step for step, _ in steps] == [step for step, _ in steps][::-1]
             np.testing.assert_allclose([tau for _, tau in steps], [tau for _, tau in steps][::-1], atol=1e-15)
@@ -268,7 +268,7 @@ class TestPortfolio:
         schemes = portfolio(dictionary, setting, copies=(1, 2))
         assert len(set(schemes)) == len(schemes)
         assert {scheme.outer for scheme in schemes} == {None, "reaction"}
-        assert {scheme.copies for scheme in schemes} == {1, 2}
+        assert {scheme.substeps for scheme in schemes} == {1, 2}
         assert not any(scheme.backwards for scheme in schemes)
         for scheme in schemes:
             scheme.programs(query_of(0.2), dictionary)

@@ -31,7 +31,8 @@ from hycop.program import ProgramBatch
 from hycop.query import Channel, Query, Setting
 from hycop.storage import ModelError, load_model, save_model
 from hycop.surrogate import HyCOP
-from hycop.training import Gate, TrainingConfig, View
+from hycop.scope import View
+from hycop.training import Gate, TrainingConfig
 
 PROCESSES = ("advection", "diffusion", "reaction")
 ADR = Dictionary({"advection": MusclAdvection(cfl=0.4), "diffusion": SpectralDiffusion(), "reaction": ExactLogistic()})

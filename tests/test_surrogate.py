@@ -67,8 +67,8 @@ def test_programs_can_be_read_and_depend_on_the_query(model: hycop.HyCOP) -> Non
 def test_untrusted_queries_are_flagged(model: hycop.HyCOP) -> None:
     data = PROBLEM.sample(10, "ood", seed=0)
     flags = model.untrusted(data.states[:, 0], data.setting.params, 0.5)
-    values = model.model.view.features(data.query)
-    ranges = model.model.view.ranges
+    values = model.model.scope.view.features(data.query)
+    ranges = model.model.scope.view.ranges
     outside = ((values < np.array(ranges.low)) | (values > np.array(ranges.high))).any(axis=1)
     assert flags.shape == (10, 1) and np.array_equal(flags[:, 0], outside) and outside.any()
     with pytest.warns(UntrustedWarning, match="outside the trained range"):
@@ -192,7 +192,7 @@ def test_what_no_feature_knows_is_watched(tmp_path: Path) -> None:
     usual = {"Dx": 0.005, "k": 1.5, "spare": 1.5}
     model.save(tmp_path / "model")
     loaded = hycop.HyCOP.load(tmp_path / "model", primitives={"decay": Decay()})
-    assert loaded.model.ranges == model.model.ranges and loaded.model.longest_time == 1.0
+    assert loaded.model.scope.coefficients == model.model.scope.coefficients and loaded.model.scope.longest_time == 1.0
     for params, time, reasons in (
         (usual, 1.0, []),
         (usual, 2.5, ["time"]),
@@ -206,7 +206,7 @@ def test_what_no_feature_knows_is_watched(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "coefficient"), [("density", "gamma"), ("h", "g")])
 def test_names_of_other_equations_are_only_names(name: str, coefficient: str) -> None:
-    assert of_my_own(name, coefficient).model.longest[0] == 0.0
+    assert of_my_own(name, coefficient).model.scope.longest[0] == 0.0
 
 
 def test_held_out_data_have_the_same_coefficients() -> None:
@@ -224,7 +224,7 @@ def test_held_out_data_have_the_same_coefficients() -> None:
 
 def test_a_coefficient_may_be_called_as_a_feature_is(model: hycop.HyCOP) -> None:
     query = PROBLEM.sample(1, "id", seed=2).query
-    name = model.model.view.names[0]
+    name = model.model.scope.view.names[0]
     known = replace(model.model, constants={"Dx": 9.0}, ranges={"Dx": (0.0, 10.0), name: (0.0, 1.0)})
     assert known.doubts(query)["Dx"].all()
     assert known.doubts(query)[name].tolist() == model.model.doubts(query)[name].tolist()
@@ -277,7 +277,7 @@ def test_data_of_another_run_in_the_folder_are_not_taken_for_ones_own(tmp_path: 
         problem, preset="paper", seed=1, folder=tmp_path, resume=True, **settings
     )
     assert np.array_equal(resumed.model.theta, alone.model.theta)
-    assert resumed.model.data_hash == alone.model.data_hash and load(tmp_path / "train.nc").seed == 1
+    assert resumed.model.record.data_hash == alone.model.record.data_hash and load(tmp_path / "train.nc").seed == 1
 
 
 def test_a_time_rounded_to_single_precision_is_no_longer_time(model: hycop.HyCOP) -> None:

@@ -31,8 +31,8 @@ def model() -> HyCOP:
 
 
 def test_the_policy_stays_as_it_was(model: HyCOP) -> None:
-    swapped, changes = hycop.swap(model, boundary="wall", auto=True, finer=1)
-    assert swapped.model.boundary == ("wall", "wall")
+    swapped, changes = hycop.swap(model, boundary="wall", auto=True, substeps=1)
+    assert swapped.model.box.boundary == ("wall", "wall")
     assert isinstance(swapped.dictionary["advection"], MusclAdvection)
     assert swapped.dictionary["diffusion"] == model.dictionary["diffusion"]
     assert len(changes) == 2 and "periodic → wall" in changes[0] and "MusclAdvection" in changes[1]
@@ -60,7 +60,7 @@ def test_what_was_not_trained_is_not_trusted(model: HyCOP, tmp_path: Path) -> No
     flags, reasons = walls.doubts(queries["wall"])
     assert flags.all() and {"primitive advection", "boundary wall"} <= set(reasons)
     assert "boundary periodic" not in walls.doubts(queries["periodic"])[1]
-    back = hycop.swap(hycop.swap(model, finer=2).model, finer=3).model
+    back = hycop.swap(hycop.swap(model, substeps=2).model, substeps=3).model
     np.testing.assert_array_equal(back.doubts(queries["periodic"])[0], ~inside)
 
 
@@ -71,7 +71,7 @@ def test_primitives_by_name_by_dictionary_or_as_they_are(model: HyCOP, other: st
     assert len(changes) == 1 and changes[0].startswith(
         "primitive advection: SpectralAdvection() → UpwindAdvection(cfl="
     )
-    assert swapped.model.boundary == model.model.boundary
+    assert swapped.model.box.boundary == model.model.box.boundary
 
 
 def test_what_cannot_be_swapped_is_refused_with_what_can(model: HyCOP) -> None:
@@ -103,33 +103,33 @@ def test_what_cannot_be_swapped_is_refused_with_what_can(model: HyCOP) -> None:
 
 def test_what_no_longer_commutes_is_seen_and_made_finer(model: HyCOP) -> None:
     """A single step of advection is exact in the periodic box, and poor between walls."""
-    walled = hycop.swap(model, boundary="wall", auto=True, finer=1).model
+    walled = hycop.swap(model, boundary="wall", auto=True, substeps=1).model
     query = PROBLEM.queries(4, boundary="wall")
-    finer, changes = hycop.swap(walled, finer=8)
+    finer, changes = hycop.swap(walled, substeps=8)
     assert len(changes) == 1 and "times 8" in changes[0]
     np.testing.assert_array_equal(finer.model.repeats(query), 8 * walled.model.repeats(query))
     assert unsettled(finer, query) < 0.5 * unsettled(walled, query)
-    limit = hycop.swap(walled, finer=64).model.measure(query).states
+    limit = hycop.swap(walled, substeps=64).model.measure(query).states
     distance = hycop.metrics.rel_l2(walled.measure(query).states, limit, query.setting).mean()
     assert 0.3 * distance < unsettled(walled, query) < 1.5 * distance
     for wrong in (0, 65, 1.5, True):
         with pytest.raises(InvalidInputError, match="finer is"):
-            hycop.swap(walled, finer=wrong)  # type: ignore[arg-type]
+            hycop.swap(walled, substeps=wrong)  # type: ignore[arg-type]
 
 
 def test_programs_are_finer_behind_other_boundaries_unless_told(model: HyCOP) -> None:
     walled, changes = hycop.swap(model, boundary="wall", auto=True)
-    assert walled.model.finer == 2 and "times 2; before times 1" in changes[-1]
-    assert hycop.swap(walled, boundary="outflow").model.model.finer == 2
-    assert hycop.swap(walled, primitives={"advection": "upwind"}).model.model.finer == 2
-    assert hycop.swap(walled, boundary="periodic").model.model.finer == 1
-    assert hycop.swap(walled, boundary="periodic", finer=3).model.model.finer == 3
+    assert walled.model.substeps == 2 and "times 2; before times 1" in changes[-1]
+    assert hycop.swap(walled, boundary="outflow").model.model.substeps == 2
+    assert hycop.swap(walled, primitives={"advection": "upwind"}).model.model.substeps == 2
+    assert hycop.swap(walled, boundary="periodic").model.model.substeps == 1
+    assert hycop.swap(walled, boundary="periodic", substeps=3).model.model.substeps == 3
     half = hycop.swap(model, boundary=("wall", "periodic"), auto=True).model
-    assert half.model.finer == 2 and hycop.swap(half, boundary="wall").model.model.finer == 2
-    most = hycop.swap(hycop.swap(model, finer=64).model, boundary="wall", auto=True)
-    assert most.model.model.finer == 64 and not any("times" in line for line in most.changes)
+    assert half.model.substeps == 2 and hycop.swap(half, boundary="wall").model.model.substeps == 2
+    most = hycop.swap(hycop.swap(model, substeps=64).model, boundary="wall", auto=True)
+    assert most.model.model.substeps == 64 and not any("times" in line for line in most.changes)
     query = PROBLEM.queries(4, boundary="wall")
-    as_trained = hycop.swap(walled, finer=1).model
+    as_trained = hycop.swap(walled, substeps=1).model
     np.testing.assert_array_equal(walled.model.repeats(query), 2 * as_trained.model.repeats(query))
     assert unsettled(walled, query) < unsettled(as_trained, query)
     with pytest.raises(InvalidInputError, match=r"2 times as fine are repeated at most 512 times"):
@@ -141,7 +141,7 @@ def test_finer_programs_are_still_those_of_the_policy(model: HyCOP) -> None:
     gate = replace(model.model.gate, classical="SABA2", classical_when_repeated=True, classical_when_far=False)
     query = PROBLEM.queries(4, "train")
     trusting = replace(gate, classical_when_repeated=False)
-    models = [HyCOP.of(replace(model.model, finer=2, gate=each)) for each in (gate, trusting)]
+    models = [HyCOP.of(replace(model.model, substeps=2, gate=each)) for each in (gate, trusting)]
     np.testing.assert_array_equal(*(each.measure(query).states for each in models))
     later = Query(query.u0, query.setting, 3 * query.time)
     assert (models[0].measure(later).states != models[1].measure(later).states).any()
@@ -156,8 +156,8 @@ def test_the_command_writes_a_new_model_or_nothing(model: HyCOP, tmp_path: Path)
     assert result.returncode == 0, result.stderr
     told = json.loads((tmp_path / "swap.json").read_text())
     assert len(told["changes"]) == 3 and told["unsettled"]["after"] > told["unsettled"]["before"]
-    assert HyCOP.load(tmp_path / "out").model.boundary == ("wall", "wall")
-    assert list(HyCOP.load(tmp_path / "out").model.changes) == told["changes"]
+    assert HyCOP.load(tmp_path / "out").model.box.boundary == ("wall", "wall")
+    assert list(HyCOP.load(tmp_path / "out").model.record.changes) == told["changes"]
     assert "periodic → wall" in hycop_command("program", tmp_path / "out", folder=tmp_path).stdout
     rows = {}
     for name in ("run", "out"):

@@ -29,7 +29,7 @@ ALL = [*POSITIVE, "Yoshida", "Suzuki"]
 
 def errors_of(scheme: Scheme, copies: tuple[int, ...], dictionary: Dictionary, query: Query, truth: Array) -> Array:
     """Relative error of the scheme cut into each number of copies."""
-    states = [run(scheme.times(times).programs(query, dictionary), dictionary, query) for times in copies]
+    states = [run(scheme.with_substeps(times).programs(query, dictionary), dictionary, query) for times in copies]
     return np.array([np.linalg.norm(u - truth) / np.linalg.norm(truth) for u in states])
 
 
