@@ -10,7 +10,7 @@ import pytest
 
 from hycop import surrogate
 from hycop.data import Dataset
-from hycop.evaluation import Composed, Row, opponents
+from hycop.evaluation import Composed, Row, Variant, opponents
 from hycop.experiments import (
     assembled,
     es,
@@ -25,7 +25,7 @@ from hycop.experiments import (
 )
 from hycop.experiments.coverage import TRAITS
 from hycop.experiments.judging import CLASSICAL, ungated
-from hycop.experiments.table import Bench
+from hycop.experiments.table import Bench, Table
 from hycop.metrics import rel_l2
 from hycop.policy import Pattern, SlotPolicy
 from hycop.problems import PROBLEMS, adr, burgers, shallow_water
@@ -253,3 +253,30 @@ def test_evolution_strategy(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> No
     assert quoted == {("id", "M=100,sigma=0.02"): 0.035}
     drawn = es.TABLE.figures(bench, rows)
     assert [text.get_text() for text in drawn["es"].axes[0].texts] == ["0.035"]
+
+
+def test_parts_are_kept_until_a_file_comes_or_a_primitive_changes(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv(fixtures.FOLDER, str(tmp_path / "files"))
+    data, computed = bench.data("ad1d", "id", 0), []
+
+    def part(bench: Bench, seed: int) -> list[Row]:
+        computed.append(seed)
+        return [Row.of(data, method="m", metric="v", value=float(seed), variant=Variant.of({"direct": "", "T": 5}))]
+
+    table = Table("one", "one", {"part": part}, fixtures=("file.npz",))
+    twice = [assembled(table, replace(bench, seeds=2)) for _ in range(2)]
+    assert computed == [0, 1] and twice[0] == twice[1] and twice[0][0].variant["T"] == "5"
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "file.npz").touch()
+    assembled(table, bench)
+    upwind = PROBLEMS["ad1d"].dictionaries["upwind"]
+    monkeypatch.setitem(PROBLEMS, "ad1d", replace(PROBLEMS["ad1d"], dictionaries={"upwind": upwind}))
+    assembled(table, bench)
+    assert computed == [0, 1, 0, 0]
+
+
+def test_without_a_folder_there_are_no_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(fixtures.FOLDER, raising=False)
+    assert fixtures.fixture(fixtures.PYCLAW) is None and fixtures.pyclaw() == {} == fixtures.dam_breaks()

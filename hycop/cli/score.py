@@ -130,6 +130,18 @@ def _check_counts(**counts: int | None) -> None:
         raise InvalidInputError(f"--refinement is {refinement}: at most {MOST_REFINED} is possible")
 
 
+MetricOption = Annotated[list[str] | None, typer.Option(help=f"Metric, repeatable; rel_l2 and {SPLITTING} by default.")]
+RefinementOption = Annotated[
+    int | None, typer.Option(help="Run programs on a grid this many times finer; the model's or problem's own.")
+]
+CompareOption = Annotated[
+    bool, typer.Option("--compare", help="With a RUN: also every classical scheme of no more work.")
+]
+ForceOption = Annotated[
+    bool, typer.Option("--force", help="Judge a --program in which some process does not run for T.")
+]
+
+
 @app.command(name="evaluate")
 def evaluate_command(
     name: Annotated[str, typer.Argument(metavar="PROBLEM|RUN", help="Problem, or the folder of a trained model.")],
@@ -137,9 +149,7 @@ def evaluate_command(
     scheme: SchemeOption = None,
     program: ProgramOption = None,
     dictionary: DictionaryOption = None,
-    metric: Annotated[
-        list[str] | None, typer.Option(help=f"Metric, repeatable; rel_l2 and {SPLITTING} by default.")
-    ] = None,
+    metric: MetricOption = None,
     data_file: DataOption = None,
     frames: FramesOption = None,
     param: ParamOption = None,
@@ -149,15 +159,9 @@ def evaluate_command(
     shape: ShapeOption = None,
     times: TimesOption = None,
     boundary: BoundaryOption = None,
-    refinement: Annotated[
-        int | None, typer.Option(help="Run programs on a grid this many times finer; the model's or problem's own.")
-    ] = None,
-    compare: Annotated[
-        bool, typer.Option("--compare", help="With a RUN: also every classical scheme of no more work.")
-    ] = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Judge a --program in which some process does not run for T.")
-    ] = False,
+    refinement: RefinementOption = None,
+    compare: CompareOption = False,
+    force: ForceOption = False,
     json_file: JsonOption = None,
 ) -> None:
     """Error, work and time of a trained model, classical schemes, or a program by hand, beside the dictionary's limit.
@@ -167,10 +171,7 @@ def evaluate_command(
     """
     model = HyCOP.load(name) if Path(name).is_dir() else None
     chosen = find_problem(name if model is None else model.model.equation.name)
-    if model is None:
-        refuse_options(f"for the problem {name}: it is for the folder of a trained model", compare=compare or None)
-    if program is None:
-        refuse_options("without --program", force=force or None)
+    _refuse_idle(name, model, compare, program, force)
     _check_counts(**{"--samples": samples, "--seeds": seeds, "--refinement": refinement})
     # what can be refused is refused before anything is computed
     trial = Trial.of(
@@ -201,6 +202,14 @@ def evaluate_command(
         tell(f"{data_file or name}: answered with another boundary ({asked.grid.boundary_name}) than the model's")
     print_rows(rows)
     report_json(json_file, {"rows": [row.to_json() for row in rows]})
+
+
+def _refuse_idle(name: str, model: HyCOP | None, compare: bool, program: str | None, force: bool) -> None:
+    """Refuses switches that would have no effect."""
+    if model is None:
+        refuse_options(f"for the problem {name}: it is for the folder of a trained model", compare=compare or None)
+    if program is None:
+        refuse_options("without --program", force=force or None)
 
 
 @dataclass(frozen=True)

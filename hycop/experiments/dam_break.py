@@ -7,7 +7,7 @@ makes of them behind another boundary), or once (``one program``).
 - ``HyCOP (periodic)`` runs in the periodic box that it was trained in, ``HyCOP (walls)`` after the boundary was
   swapped, with the primitives it was trained with and with those of second order, which are faster (``muscl``). Beside
   them, with walls too: the classical scheme of the gate, repeated as often, and the unsplit solver.
-- The judges are PyClaw's file at 2, 5, 10 and 15 s, where it is at hand (it replaces the finite elements of the source
+- The judges are PyClaw's file at 2, 5, 10 and 15 s, where it is there (it replaces the finite elements of the source
   paper), and at 5 s, before waves come back, Stoker's exact solution of the straight dam and, for the unsplit solver
   alone, Ritter's of a dam onto a dry bed, where the split is ill-posed.
 - Relative L2 error and bRMSE are of the depth; ``least depth`` and ``mass drift`` are the worst over the samples.

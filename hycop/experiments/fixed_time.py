@@ -1,7 +1,7 @@
 """Table ``fixed-time``: 2D advection–diffusion–reaction and shallow water at the query time of the source paper, with
 all its metrics.
 
-Shallow water is also judged by PyClaw, a solver that is not of this project, where its file is at hand (rows
+Shallow water is also judged by PyClaw, a solver that is not of this project, where its file is there (rows
 ``pyclaw id`` and ``pyclaw ood``).
 """
 

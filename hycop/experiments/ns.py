@@ -1,7 +1,7 @@
 """Table ``ns``: compressible Navier–Stokes flow with PDEBench's viscosity, asked at 128² by models that were trained on
 coarser grids.
 
-- ``ns2d-pdebench`` has learned from PDEBench's scheme. It is judged by PDEBench's own file where that is at hand (split
+- ``ns2d-pdebench`` has learned from PDEBench's scheme. It is judged by PDEBench's own file where that is there (split
   ``pdebench``; nothing is trained on it), and by the scheme on queries of our own (``id``, ``ood``).
 - ``ns2d`` has learned from the converged solution. It is judged by that, from the initial states of PDEBench's file
   (``converged``) and of our own queries, these on 64² (the truth of a finer grid takes minutes).
@@ -87,7 +87,7 @@ LENGTHS = {Variant.of({"steps": "<=17"}): 1, Variant.of({"steps": "<=33"}): 2}
 
 
 def pdebench() -> Dataset | None:
-    """PDEBench's file, if it is at hand."""
+    """PDEBench's file, if it is there."""
     path = fixture(PDEBENCH)
     if path is None:
         return None

@@ -3,7 +3,7 @@ initial state.
 
 A trajectory has 21 snapshots: every 0.02 to T = 0.4 for ``adr2d``, every 0.05 to T = 1 for ``swe2d``. The models have
 learned with query times over that whole range, and shallow water repeats the program that it has learned. PyClaw's
-file, where it is at hand, judges shallow water at its own times.
+file, where it is there, judges shallow water at its own times.
 """
 
 from __future__ import annotations
