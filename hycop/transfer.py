@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import is_dataclass, replace
-from math import inf
 from typing import NamedTuple
 
 from hycop.dictionary import Dictionary
@@ -13,7 +12,7 @@ from hycop.errors import IncompatibleError, InvalidInputError, NonFiniteStateErr
 from hycop.grid import Grid
 from hycop.metrics import rel_l2
 from hycop.model import MOST_SUBSTEPS, Model
-from hycop.primitive import Primitive, boundaries_of, fingerprint
+from hycop.primitive import Primitive, boundaries_of, fingerprint, order_of
 from hycop.primitives import find_primitive
 from hycop.problems import PROBLEMS, problems_with
 from hycop.query import Query
@@ -200,7 +199,7 @@ def _able(dictionary: Dictionary, name: str, offered: Mapping[str, Dictionary], 
         if one.advances == dictionary[name].advances and set(grid.boundary) <= boundaries_of(one)
     }
     if auto and able:
-        return max(able.values(), key=lambda one: -inf if one.order is None else one.order)
+        return max(able.values(), key=order_of)
     instead = f"; swap it for one that can ({', '.join(able)}), or let --auto do so" if able else ""
     raise IncompatibleError(
         f"primitive '{name}' ({_kind(dictionary[name])}) does not know the boundary {grid.boundary_name}{instead}"

@@ -10,7 +10,8 @@ import pytest
 import hycop
 from hycop.errors import InvalidInputError, UnknownNameError
 from hycop.metrics import rel_l2
-from hycop.problems import PROBLEMS, find_problem as problem
+from hycop.problems import PROBLEMS
+from hycop.problems import find_problem as problem
 from hycop.problems.draw import Draw
 
 NAMES = sorted(PROBLEMS)

@@ -29,9 +29,9 @@ from hycop.primitive import EXACT
 from hycop.primitives import ExactLogistic, MusclAdvection, SpectralAdvection, SpectralDiffusion, UpwindAdvection
 from hycop.program import ProgramBatch
 from hycop.query import Channel, Query, Setting
+from hycop.scope import View
 from hycop.storage import ModelError, load_model, save_model
 from hycop.surrogate import HyCOP
-from hycop.scope import View
 from hycop.training import Gate, TrainingConfig
 
 PROCESSES = ("advection", "diffusion", "reaction")
