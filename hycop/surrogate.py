@@ -13,7 +13,7 @@ import numpy as np
 from hycop.data import Dataset
 from hycop.dictionary import Dictionary
 from hycop.equation import Equation
-from hycop.errors import HyCOPError, InvalidInputError
+from hycop.errors import HyCOPError, HyCOPWarning, InvalidInputError
 from hycop.execution import Outcome, Trace, trace
 from hycop.executors import Executor
 from hycop.files import output_folder
@@ -33,7 +33,7 @@ from hycop.training.front import work_levels
 from hycop.training.source import Source, keep
 
 
-class UntrustedWarning(UserWarning):
+class UntrustedWarning(HyCOPWarning, UserWarning):
     """A query lies outside what the policy was trained on."""
 
 

@@ -14,7 +14,7 @@ from hycop.metrics import rel_l2
 from hycop.model import MOST_SUBSTEPS, Model
 from hycop.primitive import Primitive, boundaries_of, fingerprint, order_of
 from hycop.primitives import find_primitive
-from hycop.problems import PROBLEMS, problems_with
+from hycop.problems import PROBLEMS, problem_of, problems_with
 from hycop.query import Query
 from hycop.surrogate import HyCOP
 
@@ -123,7 +123,7 @@ class Settled(NamedTuple):
 
 def compared(before: HyCOP, after: HyCOP) -> Settled:
     """Whether a swapped model's programs are fine enough, on queries of the problem that the model was trained on."""
-    known = PROBLEMS.get(before.model.equation.name)
+    known = problem_of(before.model.equation)
     if known is None or known.lengths != before.model.box.lengths:
         return Settled(None, None, "")
     told = f"with programs twice as fine its answers to {COMPARED} queries of split id"

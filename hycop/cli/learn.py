@@ -39,7 +39,7 @@ from hycop.executors import executor as find_executor
 from hycop.files import naming, replacing
 from hycop.inspection import answers, common_times
 from hycop.plots import Point, error_figure
-from hycop.problems import PROBLEMS, Problem, find_problem, problems_with
+from hycop.problems import Problem, find_problem, problem_of, problems_with
 from hycop.surrogate import HyCOP
 from hycop.training import Progress, Report, configured
 from hycop.training.checkpoint import HISTORY
@@ -246,7 +246,7 @@ def predict(
     with naming(source):
         if asked is None:
             asked = common_times(data)
-        check_boundaries(PROBLEMS.get(equation.name), model.dictionary, grid, run=folder)
+        check_boundaries(problem_of(equation), model.dictionary, grid, run=folder)
     with naming(source, each=len(asked)):
         answer = replace(answers(model, data, asked, grid.boundary), reference=f"HyCOP {folder}")
     save(answer, target)

@@ -9,7 +9,7 @@ from hycop.errors import UnknownNameError
 from hycop.problems import adr, burgers, compressible, dam_break, kuramoto_sivashinsky, shallow_water
 from hycop.problems.definition import Problem, Split
 
-__all__ = ["PROBLEMS", "Problem", "Split", "find_problem", "problems_with"]
+__all__ = ["PROBLEMS", "Problem", "Split", "find_problem", "problem_of", "problems_with"]
 
 FAMILIES = (adr, burgers, shallow_water, dam_break, kuramoto_sivashinsky, compressible)
 
@@ -25,6 +25,12 @@ def find_problem(name: str) -> Problem:
     if name not in PROBLEMS:
         raise UnknownNameError("problem", name, PROBLEMS)
     return PROBLEMS[name]
+
+
+def problem_of(equation: Equation) -> Problem | None:
+    """The problem that an equation belongs to, or another one that asks about the same; None for one's own."""
+    found = [PROBLEMS[name] for name in problems_with(equation)]
+    return next((each for each in found if each.equation.name == equation.name), found[0] if found else None)
 
 
 def problems_with(equation: Equation) -> tuple[str, ...]:
