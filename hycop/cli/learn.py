@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -46,12 +46,18 @@ from hycop.training.checkpoint import HISTORY
 from hycop.training.config import settings_from, settings_table
 
 
+def _show_settings(asked: bool) -> None:
+    if asked:
+        for setting in settings_table():
+            allowed = f" ({setting.allowed})" if setting.allowed else ""
+            say(f"{setting.name:20} {setting.default:14} {setting.meaning}{allowed}")
+        raise typer.Exit()
+
+
 @app.command()
 def train(
-    name: Annotated[str | None, typer.Argument(metavar="PROBLEM", help="Problem, see 'hycop problems'.")] = None,
-    folder: Annotated[
-        Path | None, typer.Option("--out", help="Run folder: checkpoints, history and the model.")
-    ] = None,
+    name: Annotated[str, typer.Argument(metavar="PROBLEM", help="Problem, see 'hycop problems'.")],
+    folder: Annotated[Path, typer.Option("--out", help="Run folder: checkpoints, history and the model.")],
     data_file: Annotated[Path | None, typer.Option("--data", help="Dataset to learn from; else one is drawn.")] = None,
     held_out_file: Annotated[
         Path | None, typer.Option("--held-out", help="Dataset for the gate; else a third of --data is held back.")
@@ -76,7 +82,9 @@ def train(
         str | None,
         typer.Option(metavar="MODULE:NAME", help="Function that is told the progress after every step, for a logger."),
     ] = None,
-    list_settings: Annotated[bool, typer.Option("--settings", help="List all settings that --set changes.")] = False,
+    list_settings: Annotated[
+        bool, typer.Option("--settings", callback=_show_settings, is_eager=True, help="List what --set can change.")
+    ] = False,
     json_file: JsonOption = None,
 ) -> None:
     """Learn a policy that writes programs, checkpointed after every step.
@@ -84,24 +92,13 @@ def train(
     Example: hycop train adr2d --out runs/adr --preset quick --set max_steps=11
     Example: hycop train adr2d --out runs/front --pareto
     """
-    if list_settings:
-        _show_settings()
-        return
-    if name is None or folder is None:
-        raise InvalidInputError("train needs a PROBLEM and --out FOLDER, as 'hycop train adr2d --out runs/adr'")
     chosen = find_problem(name)
     base, overrides = _settings(preset, config_file, settings)
     config = configured(base, {**chosen.suited(base), **overrides})
     parts = HyCOP(chosen.named_dictionary(config.dictionary))
     listener = None if callback is None else _listener(callback)
     files = [given for given in (data_file, held_out_file) if given is not None]
-    _check_apart(folder, files)
-    if data_file is not None:
-        refuse_options(DRAWN, **{f"set {key}": overrides.get(key) for key in ("samples", "shape")})
-    if files:
-        refuse_options("with a file of data", **{"set validation": overrides.get("validation")})
-    else:
-        refuse_options("without --data or --held-out", frames=frames, param=param)
+    _check_files(folder, files, data_file is not None, overrides, frames=frames, param=param)
     reading = Reading(frames=frames, params=tuple(param or ()))
     read = {given: _checked_data(given, reading, chosen, parts.dictionary, config.refinement) for given in files}
     options = {key: value for key, value in (("workers", workers), ("scheduler", scheduler)) if value is not None}
@@ -126,7 +123,16 @@ def _settings(preset: str | None, file: Path | None, pairs: list[str] | None) ->
     return base, {**chosen, "shape": shape_of(shape, "setting shape")} if isinstance(shape, str) else chosen
 
 
-def _check_apart(folder: Path, files: Sequence[Path]) -> None:
+def _check_files(
+    folder: Path, files: Sequence[Path], learned_from: bool, overrides: Mapping[str, object], **reading: object
+) -> None:
+    """Refuses files in the run folder, settings of data that are read from a file, and options that only files need."""
+    if learned_from:
+        refuse_options(DRAWN, **{f"set {key}": overrides.get(key) for key in ("samples", "shape")})
+    if files:
+        refuse_options("with a file of data", **{"set validation": overrides.get("validation")})
+    else:
+        refuse_options("without --data or --held-out", **reading)
     for given in files:
         if given.resolve().parent == folder.resolve():
             raise InvalidInputError(
@@ -141,12 +147,6 @@ def _checked_data(path: Path, reading: Reading, chosen: Problem, parts: Dictiona
         check_boundaries(chosen, parts, data.setting.grid, option="--set dictionary=")
         probe(parts, data.at(-1).query, refinement)
     return data
-
-
-def _show_settings() -> None:
-    for setting in settings_table():
-        allowed = f" ({setting.allowed})" if setting.allowed else ""
-        say(f"{setting.name:20} {setting.default:14} {setting.meaning}{allowed}")
 
 
 def _listener(target: str) -> Report:

@@ -47,6 +47,11 @@ class Policy(Protocol):
     @property
     def allotment(self) -> Allotment: ...
 
+    @property
+    def features(self) -> int:
+        """How many features of a query it sees."""
+        ...
+
     def layout(self) -> Layout:
         """What the parameters are called, and where they lie in theta."""
         ...

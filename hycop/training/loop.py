@@ -11,6 +11,7 @@ import numpy as np
 from hycop.data import Dataset
 from hycop.dictionary import Dictionary
 from hycop.equation import Equation
+from hycop.errors import IncompatibleError
 from hycop.evaluation import Opponents, limit
 from hycop.execution import measure
 from hycop.executors import Executor, LocalExecutor
@@ -97,6 +98,8 @@ def train(
 ) -> Trained:
     """Learns a policy for the task, from scratch or from a policy and theta to ``start`` with. With a folder (claimed
     by the caller) every step is checkpointed there, and a killed run can be resumed to the same bits."""
+    if start is not None:
+        _check_start(task, *start)
     query = task.query
     refinement = config.learning_refinement or config.refinement
     target = task.train.truth
@@ -124,6 +127,22 @@ def train(
             static = recipe.static(policy)
     loss = float(infinite_if_lost(objective.losses(policy, theta[None])).mean())
     return Trained(policy, theta, _judged(task, config, policy, theta), loss, _data_hash(task), static)
+
+
+def _check_start(task: Task, policy: Policy, theta: Array) -> None:
+    """Refuses to start from a policy that was made for another dictionary or other features."""
+    names, own = policy.allotment.names, task.dictionary.names
+    if names != own:
+        raise IncompatibleError(
+            f"the policy to start from composes {', '.join(names)}, the dictionary has {', '.join(own)}: adapt it with "
+            "policy.adding or policy.without"
+        )
+    known = len(task.features.names)
+    if policy.features > known or theta.size != policy.size:
+        raise IncompatibleError(
+            f"the policy to start from has {theta.size} parameters and sees {policy.features} features; here there are "
+            f"{known} features"
+        )
 
 
 def _unit_work(query: Query) -> float:
