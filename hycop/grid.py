@@ -212,6 +212,9 @@ def prolong(u: Array, boundary: Sequence[str], factor: int, signs: Array | None 
     >>> bool(np.allclose(restrict(fine, (6,)), np.arange(6.0)))
     True
     """
+    if u.shape[0] * u.shape[1] == 1 and u.ndim > 3:
+        # einsum sums a lone field in another order, but a sample must not depend on its batch
+        return prolong(np.concatenate([u, u]), boundary, factor, signs)[:1]
     weights = _prolongation_weights(factor)
     reach = _STENCIL // 2
     for axis, kind in enumerate(boundary):

@@ -195,3 +195,11 @@ def test_prolong_mirrors_the_normal_component_at_a_wall() -> None:
 def test_prolong_needs_five_cells() -> None:
     with pytest.raises(InvalidInputError, match="at least 5 cells along y, there are 4"):
         prolong(np.zeros((1, 1, 6, 4)), ("wall", "wall"), 2)
+
+
+@pytest.mark.parametrize("shape", [(32,), (17, 23), (6, 6, 6)])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_prolongation_of_a_sample_does_not_depend_on_its_batch(shape: tuple[int, ...], channels: int) -> None:
+    u, boundary = np.random.default_rng(0).random((3, channels, *shape)), ("periodic",) * len(shape)
+    alone = [prolong(u[i : i + 1], boundary, 2) for i in range(3)]
+    assert np.array_equal(np.concatenate(alone), prolong(u, boundary, 2))
