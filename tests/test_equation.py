@@ -16,8 +16,10 @@ from hycop.features import Observed, dimensionless_times, guessed_equation
 from hycop.grid import AXES, Array
 from hycop.primitives import SpectralDiffusion
 from hycop.problems import PROBLEMS, problems_with
+from hycop.problems.definition import Settings
 from hycop.query import Query, Setting
 from hycop.scope import Scope, View
+from hycop.training import PRESETS, TrainingConfig, configured
 
 CHANNELS = (hycop.Channel("T"),)
 
@@ -159,6 +161,14 @@ def test_every_problem_declares_what_its_queries_have(name: str) -> None:
         assert list(split.params) == list(chosen.equation.coefficients)
     assert chosen.equation.processes and chosen.equation.features and chosen.equation.formula
     assert name in problems_with(chosen.equation)
+
+
+@pytest.mark.parametrize("name", sorted(PROBLEMS))
+def test_every_problem_suits_its_training(name: str) -> None:
+    assert set(Settings.__annotations__) <= set(TrainingConfig.model_fields)
+    for preset in PRESETS:
+        config = configured(preset, PROBLEMS[name].suited(preset))
+        assert config.refinement == PROBLEMS[name].refinement
 
 
 def test_models_of_one_equation_answer_for_its_other_problems() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal, TypedDict
 
 import numpy as np
 
@@ -52,6 +53,25 @@ class Split:
     lengths: tuple[Intervals, ...] | None = None
 
 
+class Settings(TypedDict, total=False):
+    """Settings of training that suit a problem; each has the meaning that it has in ``TrainingConfig``."""
+
+    shape: tuple[int, ...]
+    refinement: int
+    learning_refinement: int
+    metric: Literal["rel_l2", "nrmse"]
+    target: Literal["truth", "limit"]
+    samples: int
+    validation: int
+    max_steps: int
+    substeps: int
+    tilts: int
+    patterns: int
+    tries: int
+    rounds: int
+    iterations: int
+
+
 @dataclass(frozen=True)
 class Problem:
     """A family of queries for one equation, with its truth and its dictionaries.
@@ -71,8 +91,8 @@ class Problem:
     splits: Mapping[str, Split]
     dictionaries: Mapping[str, Dictionary]
     reference: Callable[[frozenset[str], tuple[str, ...], tuple[int, ...]], Reference]
-    settings: Mapping[str, object] = field(default_factory=dict)
-    presets: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    settings: Settings = field(default_factory=Settings)
+    presets: Mapping[str, Settings] = field(default_factory=dict)
     reported_variables: ReportedVariables | None = None
     estimated: int = ESTIMATED
 
@@ -88,16 +108,14 @@ class Problem:
     def parameters(self) -> tuple[str, ...]:
         return tuple(self.equation.coefficients)
 
-    def suited(self, preset: str) -> Mapping[str, object]:
+    def suited(self, preset: str) -> Settings:
         """Settings over those of a preset."""
-        return {**self.settings, **self.presets.get(preset, {})}
+        return {**self.settings, **self.presets.get(preset, Settings())}
 
     @property
     def refinement(self) -> int:
         """How many times finer than the query's is the grid on which its programs run, unless told otherwise."""
-        chosen = self.settings.get("refinement", 1)
-        assert isinstance(chosen, int)
-        return chosen
+        return self.settings.get("refinement", 1)
 
     @property
     def dictionary(self) -> Dictionary:

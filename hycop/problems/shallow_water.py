@@ -26,7 +26,7 @@ from hycop.dictionary import Dictionary
 from hycop.equation import Coefficient, Equation
 from hycop.grid import AXES, Array
 from hycop.primitives import GravityWave, MomentumAdvection, ShallowWater
-from hycop.problems.definition import InitialCondition, Problem, Split
+from hycop.problems.definition import InitialCondition, Problem, Settings, Split
 from hycop.problems.draw import Draw, Intervals
 from hycop.problems.initial_conditions import Box, Bump, Profile, Sigmoid, Step, Wave, box_of
 from hycop.query import Setting
@@ -39,11 +39,11 @@ SNAPSHOTS = (0.05, 1.0)
 GRAVITY: Mapping[str, Intervals] = {"id": [(9.0, 11.0)], "ood": [(7.0, 9.0), (11.0, 13.0)]}
 FINEST = {1: 1024, 2: 128}
 # waves bound the steps inside a primitive, so twice the steps of a program cost a quarter more work, not twice
-SETTINGS: Mapping[str, object] = {"refinement": 2, "max_steps": 17, "substeps": 2}
+SETTINGS: Settings = {"refinement": 2, "max_steps": 17, "substeps": 2}
 # a program in the plane costs tens of milliseconds, so its composition is learned where that is cheap
-PLANE: Mapping[str, object] = {**SETTINGS, "learning_refinement": 1, "target": "limit"}
-FEW: Mapping[str, object] = {"tries": 1, "patterns": 1, "rounds": 2}
-PRESETS: Mapping[int, Mapping[str, Mapping[str, object]]] = {
+PLANE: Settings = {**SETTINGS, "learning_refinement": 1, "target": "limit"}
+FEW: Settings = {"tries": 1, "patterns": 1, "rounds": 2}
+PRESETS: Mapping[int, Mapping[str, Settings]] = {
     1: {
         "quick": {**FEW, "samples": 64, "iterations": 5},
         "laptop": {"samples": 128, "validation": 400, "tries": 1, "iterations": 8},
