@@ -17,7 +17,7 @@ from hycop.grid import Array, changed
 from hycop.policy import Policy, SlotPolicy
 from hycop.program import EMPTY, ProgramBatch
 from hycop.query import Query
-from hycop.scope import TIME_TOLERANCE, Scope, Values, View
+from hycop.scope import TIME_TOLERANCE, Scope, Values, View, barred_primitives
 from hycop.training import Gate, TrainingConfig
 
 MOST_SEGMENTS = 1024
@@ -123,19 +123,22 @@ class Model:
         """A program for each query, and what it was written from."""
         seen = Observed(query, self.equation)
         values = self.scope.view.values(seen)
-        return Composition(self._programs(seen, values), values, self.scope.outside(query, values))
+        barred = barred_primitives(self.dictionary, query)
+        programs = self._programs(seen, values, barred)
+        outside = self.scope.outside(query, values)
+        return Composition(programs, values, outside if barred is None else {**outside, **_used(programs, barred)})
 
     def programs(self, query: Query, dictionary: Dictionary | None = None) -> ProgramBatch:
         """A program for each query, to run with the model's dictionary or with another that has the same names."""
         model = self if dictionary is None else replace(self, dictionary=dictionary)
         seen = Observed(query, self.equation)
-        return model._programs(seen, self.scope.view.values(seen))
+        return model._programs(seen, self.scope.view.values(seen), barred_primitives(model.dictionary, query))
 
     def outside_training(self, query: Query) -> Mapping[str, Array]:
         """Which queries (batch,) lie outside what was trained, by the reason."""
-        return self.scope.outside(query, self.scope.view.values(Observed(query, self.equation)))
+        return self.compose(query).outside
 
-    def _programs(self, seen: Observed, values: Values) -> ProgramBatch:
+    def _programs(self, seen: Observed, values: Values, barred: Array | None) -> ProgramBatch:
         """The policy's programs, or the classical ones where the gate has decided so; for times beyond the training's
         either is repeated, or the classical one follows the policy's."""
         query, segments = seen.query, self.segments(seen)
@@ -145,7 +148,7 @@ class Model:
             own = self.scope.view.values(Observed(part, self.equation))
         if not self.gate.kept:
             return _repeated(self._classical(part), segments)
-        learned = self.policy.programs(self.theta[None], self.scope.view.inputs(own, part.time))
+        learned = self.policy.programs(self.theta[None], self.scope.view.inputs(own, part.time, barred))
         learned = learned.with_substeps(self.record.config.substeps)
         if self.gate.classical_when_repeated and (segments > self.substeps).any():  # for the time beyond training's
             learned = _repeated(learned, np.full_like(segments, self.substeps))
@@ -198,6 +201,15 @@ class Model:
             scope=replace(self.scope, view=blind),
             static_theta=None,
         )
+
+
+def _used(programs: ProgramBatch, barred: Array) -> dict[str, Array]:
+    """Which programs use a primitive outside what it was trained on, by the reason."""
+    found = {
+        f"training of primitive {name}": barred[:, op] & (programs.ops == op).any(axis=1)
+        for op, name in enumerate(programs.names)
+    }
+    return {reason: outside for reason, outside in found.items() if outside.any()}
 
 
 def _repeated(once: ProgramBatch, segments: Array) -> ProgramBatch:

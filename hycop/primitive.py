@@ -43,6 +43,8 @@ class Primitive(Protocol):
     - ``batch_dependent``: whether the last digits of a sample may depend on the rest of the batch, as those of a
       network on a GPU do; False
     - ``scheme_version``: raised by one whenever the numbers that the scheme gives change; 1
+    - ``outside_training(u, setting)``: which samples (batch,) lie outside the range on which a learned primitive was
+      trained, whatever the duration; a policy then composes others where it can, and flags the answer where it cannot
     - ``example(seed)``: a state and a setting on which ``hycop check`` may try it
 
     ``order`` is the order of convergence, ``EXACT``, or None for what has none (a network, a learned closure).
@@ -96,6 +98,12 @@ def depends_on_batch(primitive: Primitive) -> bool:
 def order_of(primitive: Primitive) -> float:
     """The order as a number to compare with others: 0 for a primitive that has none."""
     return 0.0 if primitive.order is None else float(primitive.order)
+
+
+def outside_training(primitive: Primitive, u: Array, setting: Setting) -> Array | None:
+    """Which samples (batch,) lie outside what a primitive was trained on; None for one that was not trained."""
+    ask = getattr(primitive, "outside_training", None)
+    return None if ask is None else np.asarray(ask(u, setting), dtype=bool)
 
 
 def bears_vacuum(primitive: Primitive) -> bool:

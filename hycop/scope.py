@@ -8,10 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hycop.dictionary import Dictionary
 from hycop.equation import Equation
 from hycop.features import FeatureMap, FeatureRange, Observed, dimensionless_times
 from hycop.grid import Array
 from hycop.policy import Inputs
+from hycop.primitive import outside_training
 from hycop.query import Query
 
 TIME_TOLERANCE = 1e-6
@@ -52,14 +54,11 @@ class View:
     def values(self, seen: Query | Observed) -> Values:
         return Values(self.features(seen), self.gain_features(seen))
 
-    def inputs(self, values: Values, time: Array) -> Inputs:
+    def inputs(self, values: Values, time: Array, barred: Array | None = None) -> Inputs:
         """Features normalised and clipped; those of gains clipped only, because gains know their scale, and from above
         only, because a gain tends to the exact 1 with its feature to 0."""
         clipped = np.minimum(values.gains, np.asarray(self.gain_ranges.high))
-        return Inputs(self.ranges.normalised(values.features), clipped, time)
-
-    def __call__(self, query: Query, equation: Equation | None = None) -> Inputs:
-        return self.inputs(self.values(Observed(query, equation)), query.time)
+        return Inputs(self.ranges.normalised(values.features), clipped, time, barred)
 
     def outside(self, values: Values) -> Array:
         """Which of the names of which queries lie where nothing was learned, (batch, name)."""
@@ -69,6 +68,15 @@ class View:
     def far(self, values: Values) -> Array:
         """Which queries lie further outside than the trained range is wide, (batch,)."""
         return np.asarray(self.ranges.far(values.features).any(axis=1))
+
+
+def barred_primitives(dictionary: Dictionary, query: Query) -> Array | None:
+    """Which primitives (batch, name) were trained on other queries than these; None if none of them was trained."""
+    asked = {name: outside_training(primitive, query.u0, query.setting) for name, primitive in dictionary.items()}
+    if all(outside is None for outside in asked.values()):
+        return None
+    inside = np.zeros(query.batch, dtype=bool)
+    return np.stack([inside if outside is None else outside for outside in asked.values()], axis=1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,18 +22,21 @@ LARGEST_GAIN = 1.35
 @dataclass(frozen=True)
 class Inputs:
     """What a policy sees of a batch of queries: normalised features (batch, m), the grid-dependent ones that feed
-    gains (batch, g), and the times (batch,)."""
+    gains (batch, g), the times (batch,), and which primitives are ``barred`` (batch, name) because the query lies
+    outside what they were trained on (None if none of them was trained)."""
 
     features: Array
     gains: Array
     time: Array
+    barred: Array | None = None
 
     @property
     def batch(self) -> int:
         return int(self.time.shape[0])
 
     def take(self, samples: Array | slice) -> Inputs:
-        return Inputs(self.features[samples], self.gains[samples], self.time[samples])
+        barred = None if self.barred is None else self.barred[samples]
+        return Inputs(self.features[samples], self.gains[samples], self.time[samples], barred)
 
 
 def exact_covers(dictionary: Dictionary, processes: Sequence[str]) -> tuple[tuple[str, ...], ...]:

@@ -161,8 +161,17 @@ class SlotPolicy:
             return np.zeros((members, batch), dtype=np.int64)
         rows = thetas[:, thetas.shape[1] - self._selector :].reshape(members, len(self.patterns) - 1, -1)
         seen = np.concatenate([np.ones((batch, 1)), inputs.features], axis=1)
-        scores = seen_by(rows, seen)
-        return np.argmax(np.concatenate([np.zeros((members, batch, 1)), scores], axis=2), axis=2)
+        scores = np.concatenate([np.zeros((members, batch, 1)), seen_by(rows, seen)], axis=2)
+        barred = self.barred_patterns(inputs)
+        if barred is not None:  # where every pattern is, the policy chooses as if none were
+            scores = np.where(barred & ~barred.all(axis=1, keepdims=True), -np.inf, scores)
+        return np.argmax(scores, axis=2)
+
+    def barred_patterns(self, inputs: Inputs) -> Array | None:
+        """Which patterns use a primitive outside what it was trained on, (batch, pattern)."""
+        if inputs.barred is None:
+            return None
+        return np.stack([inputs.barred[:, list(set(pattern.ops))].any(axis=1) for pattern in self.patterns], axis=1)
 
     def _durations(self, pattern: Pattern, theta: Array, inputs: Inputs) -> Array:
         members, batch, k = theta.shape[0], inputs.batch, len(pattern.ops)

@@ -22,7 +22,7 @@ from hycop.policy import Allotment, Inputs, Policy, exact_covers
 from hycop.program import ProgramBatch
 from hycop.query import Query
 from hycop.schemes import Scheme
-from hycop.scope import View
+from hycop.scope import View, barred_primitives
 from hycop.training.checkpoint import Journal, array_hash, fingerprint, stoppable
 from hycop.training.config import TrainingConfig
 from hycop.training.gate import Gate, gate
@@ -60,7 +60,9 @@ class Task:
         return View.of(self.features, self.gain_features, Observed(self.query, self.equation))
 
     def inputs(self, query: Query) -> Inputs:
-        return self.view(query, self.equation)
+        """What a policy sees of queries."""
+        values = self.view.values(Observed(query, self.equation))
+        return self.view.inputs(values, query.time, barred_primitives(self.dictionary, query))
 
     def allotment(self, config: TrainingConfig) -> Allotment:
         gains = len(self.gain_features.names)

@@ -82,7 +82,7 @@ class Objective:
     def blind(self) -> Objective:
         """The same without features."""
         inputs = self.inputs
-        return replace(self, inputs=Inputs(inputs.features[:, :0], inputs.gains, inputs.time))
+        return replace(self, inputs=replace(inputs, features=inputs.features[:, :0]))
 
     def _populations(self, policy: Policy, thetas: Array) -> Iterator[tuple[int, ProgramBatch]]:
         """How many members, and their programs: so many at a time."""

@@ -9,7 +9,6 @@ from itertools import islice
 from typing import Any, TypeAlias
 
 import numpy as np
-from scipy.optimize import minimize
 
 from hycop.errors import IncompatibleError, NonFiniteStateError
 from hycop.evolution import CMA, LevenbergMarquardt, LMState, NormalEquations, OpenES, Optimizer, State
@@ -23,7 +22,6 @@ from hycop.policy import (
     PositionPolicy,
     SlotPolicy,
     affordable_tilts,
-    softmax,
 )
 from hycop.training.checkpoint import Journal
 from hycop.training.config import TrainingConfig
@@ -40,6 +38,7 @@ from hycop.training.objective import (
 )
 from hycop.training.portfolio import patterns
 from hycop.training.progress import Meter
+from hycop.training.selector import selector
 
 RIVAL = 1.5
 FEW = 32
@@ -203,7 +202,7 @@ class Recipe:
         Redundant primitives get no time here: what their half of it does wrong would hide which pattern is best.
         """
         policy = SlotPolicy((pattern,), replace(self.allotment, redundant=()), self.features)
-        objective = self.objective.take(slice(0, count))
+        objective = self._inside(policy).objective.take(slice(0, count))
         states, work = objective.outcomes(policy, np.zeros((1, policy.size)))
         errors = infinite_if_lost(objective.errors(states[0]))
         loss = float(errors.mean() + self.config.work_weight * work.mean() / objective.unit_work)
@@ -235,19 +234,44 @@ class Recipe:
         tried = []
         # each try is a round, each of the patterns kept is polished for some, and the static program for two
         self.meter.plan(config.tries + config.patterns * config.rounds + 2, *self._classical())
-        for pattern in self._ranked()[: config.tries]:
+        for pattern in self._candidates():
             policy, start = self._as_it_stands(pattern)
-            policy, theta = self._lean(policy, self._polished(policy, start, 1, f"try {pattern.origin}"))
-            tried.append((self._loss(policy, theta), policy, theta))
+            inside = self._inside(policy)
+            policy, theta = inside._lean(policy, inside._polished(policy, start, 1, f"try {pattern.origin}"))
+            tried.append((inside._loss(policy, theta), policy, theta))
         tried.sort(key=lambda entry: entry[0])
-        # a pattern far behind the best is not chosen for enough queries to be worth polishing
-        tried = [entry for entry in tried[: config.patterns] if entry[0] <= RIVAL * tried[0][0]]
+        if not self._mixed:
+            # a pattern far behind the best is not chosen for enough queries to be worth polishing
+            tried = [entry for entry in tried[: config.patterns] if entry[0] <= RIVAL * tried[0][0]]
         polished: list[tuple[SlotPolicy, Array]] = []
         for _, policy, theta in tried:
             label = f"polish {policy.patterns[0].origin}"
-            polished.append((policy, self._polished(policy, theta, config.rounds, label)))
+            polished.append((policy, self._inside(policy)._polished(policy, theta, config.rounds, label)))
         polished.sort(key=lambda entry: self._loss(*entry))
         return self._joined(polished)
+
+    @property
+    def _mixed(self) -> bool:
+        """Whether some queries lie outside what some primitives were trained on."""
+        barred = self.objective.inputs.barred
+        return barred is not None and bool(barred.any()) and len(self.allotment.covers) > 1
+
+    def _candidates(self) -> list[Pattern]:
+        """The patterns to try: the best ones, or, if queries are mixed, the best of each cover."""
+        ranked = self._ranked()
+        if not self._mixed:
+            return ranked[: self.config.tries]
+        best: dict[frozenset[int], Pattern] = {}
+        for pattern in ranked:
+            best.setdefault(frozenset(pattern.ops) - set(self.allotment.redundant), pattern)
+        return list(best.values())[: max(self.config.patterns, self.config.tries)]
+
+    def _inside(self, policy: SlotPolicy) -> Recipe:
+        """The recipe for those queries alone that a policy of one pattern may be chosen for."""
+        barred = policy.barred_patterns(self.objective.inputs)
+        if barred is None or not barred.any() or barred.all():
+            return self
+        return replace(self, objective=self.objective.take(np.flatnonzero(~barred[:, 0])))
 
     def _polished_from(self, policy: Policy, theta: Array) -> Start:
         """Every pattern of a given policy polished from where its theta stands; no search for others."""
@@ -343,10 +367,13 @@ class Recipe:
         if len(polished) == 1 or policy.size > MOST_PARAMETERS:
             return best, theta
         losses = np.stack([self.objective.losses(entry, each[None])[0] for entry, each in polished])
+        barred = policy.barred_patterns(self.objective.inputs)
+        if barred is not None:  # a choice that is not there must not teach anything
+            losses = np.where(barred.T, losses.min(axis=0), losses)
         if not (np.isfinite(losses).all() and losses.any()):
             return best, theta
         seen = np.concatenate([np.ones((losses.shape[1], 1)), self.objective.inputs.features], axis=1)
-        whole = np.concatenate([*(each for _, each in polished), _selector(seen, losses).reshape(-1)])
+        whole = np.concatenate([*(each for _, each in polished), selector(seen, losses).reshape(-1)])
         return (policy, whole) if self._loss(policy, whole) < 0.98 * self._loss(best, theta) else (best, theta)
 
 
@@ -359,20 +386,3 @@ def _standing(losses: Array) -> tuple[int, float]:
 def _stream(seed: int, use: int, index: int = 0) -> np.random.Philox:
     """Random bits for the start (1) and the minibatches (2) of a run; the noise of its members has 0 in that place."""
     return np.random.Philox(key=[seed, 0], counter=[0, use, index, 0])
-
-
-def _selector(seen: Array, losses: Array) -> Array:
-    """Rows s_k with softmax(0, s_1·(1, x), …) as the chance of each pattern: least expected loss, slightly damped.
-    Losses (pattern, query) are finite and not all zero."""
-    scale = losses.mean()
-    shape = (losses.shape[0] - 1, seen.shape[1])
-
-    def expected(flat: Array) -> tuple[float, Array]:
-        scores = np.concatenate([np.zeros((seen.shape[0], 1)), seen @ flat.reshape(shape).T], axis=1)
-        chances = softmax(scores)
-        mean = (chances * losses.T).sum(axis=1)
-        slope = chances * (losses.T - mean[:, None]) / (scale * seen.shape[0])
-        value = float(mean.mean() / scale + 1e-4 * (flat**2).sum())
-        return value, (slope[:, 1:].T @ seen).reshape(-1) + 2e-4 * flat
-
-    return np.asarray(minimize(expected, np.zeros(shape).reshape(-1), jac=True, method="BFGS").x).reshape(shape)
