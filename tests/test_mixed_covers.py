@@ -1,4 +1,4 @@
-"""A numerical and a learned solver of one process side by side: the policy composes the learned one where it was trained."""
+"""A numerical and a learned solver of one process side by side: the learned one is used where it was trained."""
 
 from __future__ import annotations
 
