@@ -28,7 +28,7 @@ def find_problem(name: str) -> Problem:
 
 
 def problems_with(equation: Equation) -> tuple[str, ...]:
-    """Names of the problems that ask about an equation: a model of one can answer the queries of the others.
+    """Names of the problems with an equation: a model of one can answer the queries of the others.
 
     >>> problems_with(find_problem("swe2d").equation)
     ('swe2d', 'dambreak2d')
