@@ -29,7 +29,7 @@ COSTED, UNSURE = 8, 0.15
 ``EQUAL_WORK`` is replaced by the ratio on all queries."""
 
 SUBSTEPS = (1, 2, 3, 4, 6, 8)
-"""Substeps into which each scheme is cut."""
+"""Numbers of substeps that are tried for each scheme."""
 
 FINALISTS = 8
 """Number of the best schemes that are compared again, on this many times more queries."""

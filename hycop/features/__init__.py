@@ -146,8 +146,8 @@ class FeatureRange:
         return ~((values >= np.asarray(self.low)) & (values <= np.asarray(self.high)))
 
     def far(self, values: Array) -> Array:
-        """Which features lie further beyond their range than it is wide. A feature that hardly varied in training does
-        not count: nothing learned depends on it."""
+        """Which features lie further beyond their range than it is wide. A feature that hardly varied in training
+        does not count, because nothing learned depends on it. NaN is always far."""
         low, high = np.asarray(self.low), np.asarray(self.high)
         width = high - low
         near = (values >= low - width) & (values <= high + width)

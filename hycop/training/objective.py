@@ -51,7 +51,7 @@ def work_of(
 def mean_work(
     policy: Policy, theta: Array, dictionary: Dictionary, query: Query, inputs: Inputs, config: TrainingConfig
 ) -> float:
-    """The mean work on the first queries, which ``max_work`` bounds; infinite if a program fails."""
+    """The mean work on the first queries, which ``max_work`` bounds; infinite instead of NaN."""
     few = slice(0, COSTED)
     work = work_of(policy, theta, dictionary, query.take(few), inputs.take(few), config)
     return float(infinite_if_lost(work.mean()))
