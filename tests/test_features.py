@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import hycop
 from hycop.errors import InvalidInputError, UnknownNameError
-from hycop.features import FEATURES, FeatureMap, FeatureRange, available, clock
+from hycop.features import FEATURES, FeatureMap, FeatureRange, Observed, available, dimensionless_times, features_of_kind
 from hycop.policy import Allotment, Pattern, SlotPolicy
 from hycop.problems import PROBLEMS
 from hycop.references.fourier import cell_averages
@@ -53,9 +53,7 @@ def smooth_query(
     return hycop.Query(averages, setting, np.full(2, 0.3) * second)
 
 
-GRID_FREE = available(
-    [name for name in FEATURES if not name.startswith(("raw_", "cell_", "unit_"))], smooth_query((14, 16, 13))
-)
+GRID_FREE = available(features_of_kind("general"), smooth_query((14, 16, 13)))
 
 
 @pytest.mark.parametrize("name", [name for name in GRID_FREE if not name.endswith("_z")])
@@ -127,11 +125,15 @@ def test_the_range_of_the_training_set_contains_it() -> None:
     assert not FeatureRange.of(values).outside(values).any()
 
 
-def test_clock_counts_crossings_spreads_and_foldings() -> None:
-    query = smooth_query((8, 8))
-    expected = query.setting.param("r") * query.time
-    assert np.allclose(clock(query)[:, 2], expected)
-    assert np.allclose(clock(query.at([0.6]))[:, 0], 2 * clock(query)[:, 0])
+def test_dimensionless_times_are_crossings_spreads_and_foldings() -> None:
+    query, equation = smooth_query((8, 8), length=2.0), hycop.problem("adr2d").equation
+    params, time = query.setting.params, query.time
+    times = dimensionless_times(Observed(query, equation))
+    assert np.allclose(times[:, 0], (params["cx"] + params["cy"]) * time / 2.0)
+    assert np.allclose(times[:, 1], (params["Dx"] + params["Dy"]) * time / 4.0)
+    assert np.allclose(times[:, 2], params["r"] * time)
+    with pytest.raises(InvalidInputError, match="need the equation"):
+        dimensionless_times(Observed(query))
 
 
 def test_bad_names_and_ranges() -> None:
