@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import hycop
-from tests.test_cli import Result, hycop_command
+from tests.helpers import Result, hycop_command
 
 FAST = ("samples=16", "tries=1", "patterns=1", "rounds=1", "iterations=2", "shape=[16]")
 LIGHT = ("tries=1", "patterns=1", "rounds=1", "iterations=2", "max_steps=4", "dictionary=upwind")

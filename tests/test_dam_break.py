@@ -17,7 +17,7 @@ from hycop.experiments.dam_break import exact_dam
 from hycop.grid import prolong, restrict
 from hycop.problems import same_equation
 from hycop.references.dam_break import middle_depth, straight_dam
-from tests.test_cli import hycop_command
+from tests.helpers import hycop_command
 
 G = 9.81
 WENO5 = hycop.problem("dambreak2d").dictionaries["weno5"]

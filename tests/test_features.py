@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 
 import hycop
 from hycop.errors import InvalidInputError, UnknownNameError
-from hycop.features import FEATURES, FeatureMap, FeatureRange, Observed, available, dimensionless_times, features_of_kind
+from hycop.features import (
+    FEATURES,
+    FeatureMap,
+    FeatureRange,
+    Observed,
+    available,
+    dimensionless_times,
+    features_of_kind,
+)
 from hycop.policy import Allotment, Pattern, SlotPolicy
 from hycop.problems import PROBLEMS
 from hycop.references.fourier import cell_averages

@@ -30,6 +30,7 @@ from hycop.primitives import (
     find_primitive,
 )
 from hycop.query import Channel, Setting
+from tests.helpers import one_box
 
 # those of a scalar with constant coefficients; the primitives of systems have files of their own
 KINDS: dict[str, Callable[[], Primitive]] = {
@@ -40,7 +41,6 @@ every_primitive = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 CONSERVING = {name: kind for name, kind in KINDS.items() if getattr(kind(), "conserves", None)}
 SIZES = (1, 2, 3, 4, 5, 7, 8, 12)
 CHANNELS = (Channel("a"), Channel("b"))
-SCALAR = (Channel("u"),)
 
 # the same examples in every run: a failure in one run and none in the next helps nobody
 properties = settings(max_examples=40, deadline=None, derandomize=True, database=None)
@@ -115,10 +115,6 @@ def in_other_units(state: Box, metre: float, second: float) -> Box:
     grid = state.setting.grid
     scaled = Grid(grid.shape, grid.lengths * metre, grid.boundary)
     return Box(state.u, Setting(scaled, CHANNELS, params), state.duration * second)
-
-
-def one_box(shape: tuple[int, ...], boundary: str | tuple[str, ...] = "periodic", **params: float) -> Setting:
-    return Setting(Grid.box(shape, 1.0, boundary), SCALAR, params)
 
 
 # ---------------------------------------------------------------------------------------- the contract
@@ -393,7 +389,7 @@ def test_names_a_missing_parameter(kind: Callable[[], Primitive]) -> None:
     u, setting = kind().example(0)  # type: ignore[attr-defined]
     name = list(setting.params)[-1]
     rest = {key: value for key, value in setting.params.items() if key != name}
-    with pytest.raises(InvalidInputError, match=f"parameter '{name}' is missing from the setting"):
+    with pytest.raises(InvalidInputError, match=f"parameter '{name}' is missing"):
         kind().flow(u, np.array(0.1), Setting(setting.grid, setting.channels, rest))
 
 

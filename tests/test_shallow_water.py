@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
-from pathlib import Path
 
 import numba
 import numpy as np
@@ -17,16 +16,13 @@ from hycop.grid import Array, Grid, restrict
 from hycop.primitive import Primitive
 from hycop.primitives import PRIMITIVES, GravityWave, MomentumAdvection, ShallowWater
 from hycop.query import Channel, Setting
+from tests.helpers import CHANNELS, SIGNS, G, relative
 
-CHANNELS = (Channel("h"), Channel("hu", normal=0), Channel("hv", normal=1))
-SIGNS = np.array([[1.0, 1.0], [-1.0, 1.0], [1.0, -1.0]])
 KINDS: tuple[type[GravityWave] | type[MomentumAdvection] | type[ShallowWater], ...] = (
     GravityWave,
     MomentumAdvection,
     ShallowWater,
 )
-G = 9.81
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 every_solver = pytest.mark.parametrize(
     "solver", [kind(scheme) for kind in KINDS for scheme in ("weno5", "muscl")], ids=str
@@ -49,10 +45,6 @@ def random_box(
     speed = froude * np.sqrt(G * h)
     momenta = [h * speed * rng.uniform(-1.0, 1.0, h.shape) for _ in range(axes)]
     return np.stack([h, *momenta], axis=1), Setting(grid, CHANNELS[: axes + 1], {"g": rng.uniform(9.0, 11.0, batch)})
-
-
-def relative(u: Array, truth: Array) -> float:
-    return float(np.linalg.norm(u - truth) / np.linalg.norm(truth))
 
 
 # ---------------------------------------------------------------------------------------- the contract

@@ -22,8 +22,8 @@ import hycop.storage.registry
 from hycop.dictionary import Dictionary
 from hycop.errors import HyCOPError, IncompatibleError, OutputError, UnknownNameError
 from hycop.features import FeatureMap, FeatureRange
-from hycop.grid import Array, Grid
 from hycop.features.times import guessed_from_names
+from hycop.grid import Array, Grid
 from hycop.model import Box, Model, Record
 from hycop.policy import Allotment, Budget, Inputs, Pattern, Policy, PositionPolicy, SlotPolicy
 from hycop.primitive import EXACT, fingerprint

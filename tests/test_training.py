@@ -41,12 +41,12 @@ ES = {"population": 10, "generations": 6, "minibatch": 3, "budget": "gain", "opt
 @pytest.fixture(scope="module")
 def task() -> Task:
     return Task(
+        PROBLEM.equation,
         UPWIND,
-        PROBLEM.processes,
         PROBLEM.sample(24, "train", 0),
         PROBLEM.sample(200, "train", 1),
-        FeatureMap(PROBLEM.features),
-        FeatureMap(PROBLEM.gain_features),
+        FeatureMap(PROBLEM.equation.features),
+        FeatureMap(PROBLEM.equation.gain_features),
     )
 
 
@@ -170,8 +170,12 @@ def test_a_run_goes_on_only_as_what_it_was_unless_forced(
 
 def test_a_primitive_without_a_repr_is_the_same_in_every_process(task: Task) -> None:
     config = configured("quick", ES)
+
+    def identity(each: Task) -> str:
+        return loop._identity(each, config, 0, None)
+
     one, two = (replace(task, dictionary=task.dictionary.adding("decay", _Decay())) for _ in range(2))
-    assert loop._identity(one, config, 0) == loop._identity(two, config, 0) != loop._identity(task, config, 0)
+    assert identity(one) == identity(two) != identity(task)
 
 
 def test_checkpoints_can_be_fewer(task: Task, tmp_path: Path) -> None:
@@ -194,14 +198,7 @@ def test_no_finite_loss_stops_the_run(task: Task) -> None:
         def __repr__(self) -> str:
             return "Bursting()"
 
-    broken = Task(
-        UPWIND.swapping("advection", Bursting()),
-        task.processes,
-        task.train,
-        task.held_out,
-        task.features,
-        task.gain_features,
-    )
+    broken = replace(task, dictionary=UPWIND.swapping("advection", Bursting()))
     with pytest.raises(NoFitnessError, match="finite"):
         train(broken, configured("quick", ES))
 
@@ -219,7 +216,7 @@ class _Fragile(UpwindAdvection):
         return out
 
 
-def test_patterns_that_leave_the_finite_numbers_are_not_tried(task: Task) -> None:
+def test_patterns_whose_states_become_infinite_are_not_tried(task: Task) -> None:
     time = task.train.query.time.max()
     few = {**SMALL, "tries": 4, "patterns": 2, "rounds": 1, "iterations": 1}
     some, none = (
@@ -242,7 +239,7 @@ def test_what_is_not_finite_is_infinite() -> None:
 
 def test_nothing_is_polished_where_there_is_no_error(task: Task) -> None:
     still = replace(task.train, states=np.repeat(task.train.states[:, :1], task.train.states.shape[1], axis=1))
-    idle = hycop.Dictionary({name: _Decay(frozenset({name})) for name in task.processes})
+    idle = hycop.Dictionary({name: _Decay(frozenset({name})) for name in task.equation.processes})
     done = train(replace(task, dictionary=idle, train=still), configured("quick", {**SMALL, "patterns": 2}))
     assert done.loss == 0 and not done.theta.any()
 
@@ -251,19 +248,19 @@ def test_nothing_is_polished_where_there_is_no_error(task: Task) -> None:
 def muscl() -> Task:
     """The work of its advection depends on the query: speed, time and cells decide how many steps it takes inside."""
     return Task(
+        PROBLEM.equation,
         PROBLEM.dictionaries["muscl"],
-        PROBLEM.processes,
         PROBLEM.sample(64, "train", 2),
         PROBLEM.sample(200, "train", 3),
-        FeatureMap(PROBLEM.features),
-        FeatureMap(PROBLEM.gain_features),
+        FeatureMap(PROBLEM.equation.features),
+        FeatureMap(PROBLEM.equation.gain_features),
     )
 
 
 def _work(task: Task, done: Trained, refinement: int = 1) -> float:
     """Of the learned programs on the queries that ``max_work`` is about."""
     query = task.train.query.take(slice(0, COSTED))
-    programs = done.policy.programs(done.theta[None], done.view(query))
+    programs = done.policy.programs(done.theta[None], task.inputs(query))
     return float(measure(programs, task.dictionary, query, refinement=refinement).work.mean())
 
 

@@ -27,9 +27,9 @@ POSITIVE = ["Lie", "Strang", "ABAB", "ABABA", "SABA2", "SABA3", "SABA4", "SABA5"
 ALL = [*POSITIVE, "Yoshida", "Suzuki"]
 
 
-def errors_of(scheme: Scheme, copies: tuple[int, ...], dictionary: Dictionary, query: Query, truth: Array) -> Array:
-    """Relative error of the scheme cut into each number of copies."""
-    states = [run(scheme.with_substeps(times).programs(query, dictionary), dictionary, query) for times in copies]
+def errors_of(scheme: Scheme, substeps: tuple[int, ...], dictionary: Dictionary, query: Query, truth: Array) -> Array:
+    """Relative error of the scheme cut into each number of substeps."""
+    states = [run(scheme.with_substeps(n).programs(query, dictionary), dictionary, query) for n in substeps]
     return np.array([np.linalg.norm(u - truth) / np.linalg.norm(truth) for u in states])
 
 
@@ -97,7 +97,7 @@ def test_a_repeated_scheme_is_the_scheme_repeated(name: str, operators: int) -> 
         middle = Query(run(once.programs(half, dictionary), dictionary, half), half.setting, half.time)
         end = run(once.programs(middle, dictionary), dictionary, middle)
         np.testing.assert_allclose(run(twice.programs(query, dictionary), dictionary, query), end, rtol=1e-12)
-        assert twice.times(4) == splitting(f"{name} x8(outer={outer})")
+        assert twice.with_substeps(4) == splitting(f"{name} x8(outer={outer})")
 
 
 def test_commuting_operators_split_without_error() -> None:
