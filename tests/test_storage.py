@@ -31,7 +31,7 @@ from hycop.primitives import ExactLogistic, MusclAdvection, SpectralAdvection, S
 from hycop.program import ProgramBatch
 from hycop.query import Channel, Query, Setting
 from hycop.scope import Scope, View
-from hycop.storage import ModelError, load_model, save_model
+from hycop.storage import ModelError, load_model, save_model, sealed
 from hycop.surrogate import HyCOP
 from hycop.training import Gate, TrainingConfig
 
@@ -186,6 +186,32 @@ def test_a_model_of_every_schema_can_be_read_for_ever(schema: str) -> None:
         exact = arithmetic().tobytes() == stored["arithmetic"].tobytes()
         for name, values in found.items():
             np.testing.assert_allclose(values, stored[name], rtol=0 if exact else 1e-12)
+
+
+def test_a_primitive_that_is_not_what_it_was_is_not_trusted(folder: Path) -> None:
+    """A folder whose scheme has changed since, or which got another object for it, says so at every later time."""
+    data = content(folder)
+    data["dictionary"][0]["fingerprint"] = fingerprint(MusclAdvection(cfl=0.3))
+    (folder / "model.json").write_text(json.dumps(sealed(data)), encoding="utf-8")
+    loaded = load_model(folder)
+    assert loaded.scope.untrained == ("advection",)
+    assert loaded.record.changes == ("primitive advection: not the one that the model was stored with",)
+    query = replace(queries(), time=np.arange(12.0))
+    assert loaded.answer(query).outside["primitive advection"].tolist() == [False] + [True] * 11
+    save_model(loaded, folder, overwrite=True)
+    assert same(load_model(folder), loaded)  # said once
+
+
+def test_a_scheme_newer_than_a_folder_of_schema_1_is_flagged(folder: Path) -> None:
+    """Such folders have no fingerprints: the first version of every scheme made them."""
+    old = content(Path(__file__).parent / "models" / "schema1")
+    gas = {"name": "diffusion", "primitive": "SqrtDensityViscosity", "options": {}}
+    processes, names = ["advection", "viscosity", "reaction"], ["advection", "diffusion", "reaction"]
+    changed = {**old, "processes": processes, "dictionary": [old["dictionary"][0], gas, old["dictionary"][2]]}
+    assert old["policy"]["allotment"]["names"] == names
+    (folder / "model.json").write_text(json.dumps(sealed(changed)), encoding="utf-8")
+    assert load_model(folder).scope.untrained == ("diffusion",)
+    assert not load_model(Path(__file__).parent / "models" / "schema1").scope.untrained
 
 
 def test_the_surrogate_saves_and_loads(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,12 +23,18 @@ from tests.helpers import hycop_command
 PROBLEM = hycop.problem("adr2d")
 
 
-@pytest.fixture(scope="module")
-def model() -> HyCOP:
-    small = {"samples": 8, "tries": 1, "patterns": 1, "rounds": 1, "iterations": 1, "max_steps": 3, "shape": (8, 8)}
+@pytest.fixture(scope="module", autouse=True)
+def coarse() -> Iterator[None]:
+    """An exact truth is needed nowhere here."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(hycop.problems.adr.FINEST, 2, 32)  # an exact truth is not needed to learn so little
-        learned = HyCOP(PROBLEM.dictionary).fit(PROBLEM, **small).model
+        patch.setitem(hycop.problems.adr.FINEST, 2, 32)
+        yield
+
+
+@pytest.fixture(scope="module")
+def model(coarse: None) -> HyCOP:
+    small = {"samples": 8, "tries": 1, "patterns": 1, "rounds": 1, "iterations": 1, "max_steps": 3, "shape": (8, 8)}
+    learned = HyCOP(PROBLEM.dictionary).fit(PROBLEM, **small).model
     # programs of a policy so little trained, whatever the gate thinks of them
     return HyCOP.of(replace(learned, gate=replace(learned.gate, kept=True, classical_when_clipped=False)))
 
