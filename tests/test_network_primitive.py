@@ -23,7 +23,16 @@ from hycop.query import Setting
 from hycop.surrogate import UntrustedWarning
 
 PROBLEM = hycop.problem("adr2d")
-SMALL = {"shape": (16, 16), "samples": 16, "tries": 1, "patterns": 1, "rounds": 1, "iterations": 2, "verbose": False}
+SMALL = {
+    "shape": (8, 8),
+    "samples": 12,
+    "tries": 1,
+    "patterns": 1,
+    "rounds": 1,
+    "iterations": 2,
+    "max_steps": 4,
+    "verbose": False,
+}
 
 
 @dataclass(frozen=True, eq=False)

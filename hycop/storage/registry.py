@@ -122,12 +122,9 @@ def _made(path: Path, place: str, part: PrimitivePart, arrays: Mapping[str, Arra
 
 def changed_since(model: Model, document: Document) -> Model:
     """Marks as untrained every primitive whose fingerprint differs from the stored one: its scheme is newer, or another
-    object was given."""
-    changed = [
-        part.name
-        for part in document.dictionary
-        if part.fingerprint is not None and part.fingerprint != fingerprint(model.dictionary[part.name])
-    ]
+    object was given. Folders of schema 1 have no fingerprints; there every primitive had the first version of its
+    scheme."""
+    changed = [part.name for part in document.dictionary if _changed(part, model.dictionary[part.name])]
     fresh = [name for name in changed if name not in model.scope.untrained]
     if not fresh:
         return model
@@ -137,6 +134,12 @@ def changed_since(model: Model, document: Document) -> Model:
         scope=replace(model.scope, untrained=(*model.scope.untrained, *fresh)),
         record=replace(model.record, changes=(*model.record.changes, *lines)),
     )
+
+
+def _changed(part: PrimitivePart, primitive: Primitive) -> bool:
+    if part.fingerprint is None:
+        return getattr(primitive, "scheme_version", 1) > 1
+    return part.fingerprint != fingerprint(primitive)
 
 
 def _registered(name: str) -> Callable[..., Primitive] | None:
