@@ -23,9 +23,8 @@ class Recombination:
 
 coefficients = {"Dx": hycop.Coefficient("diffusivity", axis=0, at_least=0.0), "b": hycop.Coefficient("rate", above=0.0)}
 equation = hycop.Equation("electrons", ("diffusion", "recombination"), ("n",), coefficients, positive=("n",))
-parts = {"diffusion": hycop.find_primitive("SpectralDiffusion")(), "recombination": Recombination()}
-dictionary = hycop.Dictionary(parts)
-
+spectral = hycop.find_primitive("SpectralDiffusion")()
+dictionary = hycop.Dictionary({"diffusion": spectral, "recombination": Recombination()})
 rng, x = np.random.default_rng(0), (np.arange(64) + 0.5) / 64
 n0 = 1 + 0.9 * np.sin(2 * np.pi * (rng.integers(1, 4, (120, 1)) * x + rng.random((120, 1))))[:, None]
 params = {"Dx": 10 ** rng.uniform(-3, -2, 120), "b": rng.uniform(1, 4, 120)}
