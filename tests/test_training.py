@@ -44,8 +44,8 @@ def task() -> Task:
     return Task(
         PROBLEM.equation,
         UPWIND,
-        PROBLEM.sample(24, "train", 0),
-        PROBLEM.sample(200, "train", 1),
+        PROBLEM.sample(24, "train", 0, estimated=0),
+        PROBLEM.sample(64, "train", 1, estimated=0),
         FeatureMap(PROBLEM.equation.features),
         FeatureMap(PROBLEM.equation.gain_features),
     )
@@ -100,7 +100,7 @@ def test_resuming_gives_the_same_bits(task: Task, settings: dict[str, object], t
 
 def test_a_warm_start_goes_on_from_what_was_learned(task: Task, learned: Trained, tmp_path: Path) -> None:
     """It is never worse on the training queries, belongs to its start, and resumes to the same bits."""
-    config = configured("quick", {**SMALL, "rounds": 1, "iterations": 1})
+    config = configured("quick", {**SMALL, "rounds": 1, "iterations": 2})
     begin = (learned.policy, learned.theta)
     whole = train(task, config, start=begin)
     assert whole.loss <= learned.loss * (1 + 1e-12) and whole.policy == learned.policy
@@ -108,11 +108,16 @@ def test_a_warm_start_goes_on_from_what_was_learned(task: Task, learned: Trained
     class Killed(Exception):
         pass
 
+    seen: list[object] = []
+
     def interrupt(entry: object) -> None:
-        raise Killed
+        seen.append(entry)
+        if len(seen) == 3:
+            raise Killed
 
     with pytest.raises(Killed):
         train(task, config, folder=tmp_path, report=interrupt, start=begin)
+    assert (tmp_path / FILE).exists()
     other = (learned.policy, np.nextafter(learned.theta, 9.0))
     for start in (None, other):
         with pytest.raises(RunFolderError, match="another configuration"):
@@ -298,8 +303,8 @@ def muscl() -> Task:
     return Task(
         PROBLEM.equation,
         PROBLEM.dictionaries["muscl"],
-        PROBLEM.sample(64, "train", 2),
-        PROBLEM.sample(200, "train", 3),
+        PROBLEM.sample(40, "train", 2, estimated=0),
+        PROBLEM.sample(40, "train", 3, estimated=0),
         FeatureMap(PROBLEM.equation.features),
         FeatureMap(PROBLEM.equation.gain_features),
     )

@@ -113,7 +113,12 @@ def test_what_cannot_be_swapped_is_refused_with_what_can(model: HyCOP) -> None:
         hycop.swap("run", boundary="wall")  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match=r"primitives is \['muscl'\]"):
         hycop.swap(model, primitives=["muscl"])  # type: ignore[arg-type]
-    unknown = HyCOP.of(replace(model.model, equation=replace(PROBLEM.equation, name="somebody's")))
+    own = replace(PROBLEM.equation, name="somebody's")
+    assert hycop.swap(
+        HyCOP.of(replace(model.model, equation=own)), boundary="wall", auto=True
+    )  # the same by another name
+    other = replace(own, coefficients={**own.coefficients, "k": hycop.Coefficient("rate")})
+    unknown = HyCOP.of(replace(model.model, equation=other))
     with pytest.raises(IncompatibleError, match=r"does not know the boundary wall$"):
         hycop.swap(unknown, boundary="wall", auto=True)
 
