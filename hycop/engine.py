@@ -14,7 +14,7 @@ from hycop.grid import Array, changed
 from hycop.kernels.convolution import convolves
 from hycop.kernels.programs import CONVOLUTION, END, Moves
 from hycop.kernels.spectral import evolve
-from hycop.primitive import Primitive, boundaries_of, is_reversible, transform_work, transforms_of
+from hycop.primitive import Primitive, boundaries_of, checked_cells, is_reversible, transform_work, transforms_of
 from hycop.program import EMPTY, ProgramBatch
 from hycop.query import Query, Setting
 
@@ -217,6 +217,8 @@ def used_primitives(programs: ProgramBatch, dictionary: Dictionary, setting: Set
     """The operators that occur, with their primitives. Refuses steps that they cannot take in this setting."""
     occurring = np.flatnonzero(np.bincount(programs.ops.ravel() + 1)[1:]).tolist()  # EMPTY is −1
     used = {op: dictionary[programs.names[op]] for op in occurring}
+    for primitive in used.values():
+        checked_cells(primitive, setting)
     needed, backwards = set(setting.grid.boundary), programs.durations < 0
     for op in [op for op, primitive in used.items() if not needed <= boundaries_of(primitive)]:
         dictionary.check_boundaries((programs.names[op],), setting.grid)

@@ -79,7 +79,7 @@ class HyCOP:
 
     def fit(
         self,
-        source: Problem | Dataset,
+        source: Problem | Dataset | None = None,
         held_out: Dataset | None = None,
         *,
         preset: str = "quick",
@@ -97,7 +97,8 @@ class HyCOP:
         default a third of the dataset. ``settings`` change those of the preset. ``start`` is a fitted model to train on
         from, without a new search. A terminal shows progress unless ``verbose`` is False; ``report`` is called after
         every step."""
-        run = _Run(Source(source, held_out, self.equation), self.dictionary, seed, folder, resume, force, executor)
+        given = _checked_source(self, source)
+        run = _Run(Source(given, held_out, self.equation), self.dictionary, seed, folder, resume, force, executor)
         with run.prepared(preset, settings, report, verbose) as (task, config, tell):
             begin = None if start is None else (start.model.policy, start.model.theta)
             self._model = run.learned(task, config, tell, run.folder, begin)
@@ -105,7 +106,7 @@ class HyCOP:
 
     def front(
         self,
-        source: Problem | Dataset,
+        source: Problem | Dataset | None = None,
         held_out: Dataset | None = None,
         *,
         points: int = 6,
@@ -122,7 +123,8 @@ class HyCOP:
         """Accuracy against cost: models for at most ``points`` amounts of work, from the least that covers every
         process to the most that ``max_steps`` (and ``max_work``) allow. In a ``folder`` each model has a folder of its
         own."""
-        run = _Run(Source(source, held_out, self.equation), self.dictionary, seed, folder, resume, force, executor)
+        given = _checked_source(self, source)
+        run = _Run(Source(given, held_out, self.equation), self.dictionary, seed, folder, resume, force, executor)
         models: list[HyCOP] = []
         with run.prepared(preset, settings, report, verbose) as (task, config, tell):
             for index, most in enumerate(work_levels(task, config, points)):
@@ -157,6 +159,9 @@ class HyCOP:
             box.boundary if boundary is None else boundary,  # type: ignore[arg-type]
         )
         setting = Setting(grid, model.equation.channels, params)  # type: ignore[arg-type]
+        for name, coefficient in model.equation.coefficients.items():
+            if name in setting.params:
+                coefficient.check(name, setting.params[name])
         if asked.size == 1:
             return Query(u0, setting, np.full(u0.shape[0], asked[0]))
         return Query(u0, setting, np.zeros(u0.shape[0])).at(asked)
@@ -318,10 +323,19 @@ def _check_parts(dictionary: object, equation: object) -> None:
         raise InvalidInputError(f"equation is a {type(equation).__name__}: give a hycop.Equation, or nothing")
 
 
+def _checked_source(model: object, source: Problem | Dataset | None) -> Problem | Dataset:
+    if not isinstance(model, HyCOP):  # called on the class
+        raise InvalidInputError("a model composes a dictionary: call HyCOP(problem.dictionary).fit(problem), or front")
+    if source is None:
+        raise InvalidInputError("nothing to learn from: give hycop.problem(name) or a hycop.Dataset")
+    return source
+
+
 def _check_params(params: object, equation: Equation) -> None:
     if not isinstance(params, Mapping):
         names = ", ".join(f"'{name}': …" for name in equation.coefficients)
-        raise InvalidInputError(f"params is a {type(params).__name__}: give them by name, {{{names}}}")
+        shown = "'name': value" if equation.guessed else names
+        raise InvalidInputError(f"params is a {type(params).__name__}: give them by name, {{{shown}}}")
     equation.check_names(params, complete=False)
 
 
