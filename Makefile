@@ -15,7 +15,7 @@ DEV    := .venv/dev.stamp
 .PHONY: help setup demo test validate bench tables clean
 
 help:  ## list the targets
-	@sed -nE 's/^([a-z]+):.*## (.*)/make \1|\2/p' Makefile | awk -F'|' '{printf "%-12s %s\n", $$1, $$2}'
+	@sed -nE 's/^([a-z]+):.*## (.*)/make \1|\2/p' Makefile | awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
 
 setup: $(DEV)  ## install hycop and its development tools in .venv
 
