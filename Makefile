@@ -12,10 +12,10 @@ CORE   := .venv/core.stamp
 DEV    := .venv/dev.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test bench tables clean
+.PHONY: help setup demo test validate bench tables clean
 
 help:  ## list the targets
-	@sed -nE 's/^([a-z]+):.*## (.*)/make \1|\2/p' Makefile | awk -F'|' '{printf "%-12s %s\n", $$1, $$2}'
+	@sed -nE 's/^([a-z]+):.*## (.*)/make \1|\2/p' Makefile | awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
 
 setup: $(DEV)  ## install hycop and its development tools in .venv
 
@@ -31,6 +31,10 @@ test: $(DEV)  ## style, types, layers, unit tests, doctests and short validation
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 	@echo "make test: everything passed"
+
+validate: $(DEV)  ## the long forms of the studies, and kills at random instants
+	$(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m validate
+	@echo "make validate: everything passed"
 
 bench: $(CORE)  ## measure speed, as ratios
 	$(BIN)/python -m benchmarks --json results/benchmarks.json

@@ -10,6 +10,7 @@ both: PyTorch's threads wait for each other after every operation, so that a cor
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -20,7 +21,7 @@ from benchmarks.data import SPECTRAL, adr_query
 from benchmarks.measure import Ratio, interleaved, median_ratio, milliseconds
 from hycop.execution import run
 from hycop.grid import Array
-from hycop.policy import Allotment, Inputs, Pattern, PositionPolicy, SlotPolicy
+from hycop.policy import Allotment, Inputs, Pattern, Policy, PositionPolicy, SlotPolicy
 from hycop.program import EMPTY, ProgramBatch
 from hycop.query import Query
 from hycop.schemes import splitting
@@ -101,16 +102,17 @@ class Eager:
         return self._losses(u)
 
 
-def _population(kind: str, members: int, query: Query, truth: Array) -> tuple[Objective, Array]:
+def _population(kind: str, members: int, query: Query, truth: Array) -> tuple[Objective, Policy, Array]:
     """Members around the middle of training: programs of one pattern (slot) or of patterns of their own (position)."""
     rng = np.random.default_rng(0)
     inputs = Inputs(rng.uniform(-1, 1, (query.batch, 8)), np.zeros((query.batch, 0)), query.time)
     allotment = Allotment.of(SPECTRAL, PROCESSES, "consistent")
+    objective = Objective(SPECTRAL, query, truth, inputs)
     if kind == "slot":
         slot = SlotPolicy((STRANG_TWICE,), allotment, 8)
-        return Objective(slot, SPECTRAL, query, truth, inputs), 0.1 * rng.standard_normal((members, slot.size))
+        return objective, slot, 0.1 * rng.standard_normal((members, slot.size))
     position = PositionPolicy(allotment, 8, longest=10, shortest=7)
-    return Objective(position, SPECTRAL, query, truth, inputs), 0.5 * rng.standard_normal((members, position.size))
+    return objective, position, 0.5 * rng.standard_normal((members, position.size))
 
 
 def measure(members: int = 500, batch: int = 5, cells: int = 32, rounds: int = 9) -> list[Ratio]:
@@ -128,15 +130,15 @@ def measure(members: int = 500, batch: int = 5, cells: int = 32, rounds: int = 9
     ratios = []
     # the paper evolves a position policy, and 5 is asked of that; a slot policy has longer programs and no idle steps
     for kind, goal in (("position", 5.0), ("slot", 3.0)):
-        objective, thetas = _population(kind, members, query, truth)
-        programs = objective.policy.programs(thetas, objective.inputs)
+        objective, policy, thetas = _population(kind, members, query, truth)
+        programs = policy.programs(thetas, objective.inputs)
         eager = Eager(torch, programs, query, truth, members)
         calls: dict[str, Callable[[], object]] = {
-            "HyCOP": lambda objective=objective, thetas=thetas: objective.losses(thetas),  # type: ignore[misc]
+            "HyCOP": partial(objective.losses, policy, thetas),
             "where": eager.everywhere,
             "by index": eager.by_index,
         }
-        ours = np.asarray(objective.losses(thetas))
+        ours = np.asarray(objective.losses(policy, thetas))
         for name in ("where", "by index"):
             calls[name]()  # now and then PyTorch's first pass is off by 1e-9, and only that one; HyCOP's never is
             theirs = calls[name]().numpy()  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Programs as moves: neighbouring steps that share a transform are one move, and each symbol is computed once."""
+"""Turns programs into moves: neighbouring steps that share a transform become one. Computes each symbol once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hycop.grid import Array, changed
 from hycop.kernels.convolution import convolves
 from hycop.kernels.programs import CONVOLUTION, END, Moves
 from hycop.kernels.spectral import evolve
-from hycop.primitive import Primitive, boundaries_of, is_reversible, transform_work, transforms_of
+from hycop.primitive import Primitive, boundaries_of, checked_cells, is_reversible, transform_work, transforms_of
 from hycop.program import EMPTY, ProgramBatch
 from hycop.query import Query, Setting
 
@@ -22,8 +22,9 @@ NEVER = np.iinfo(np.int64).max
 
 
 class Plan(NamedTuple):
-    """Moves of every sample, neighbouring steps that run as one: ``kind[sample, k]`` indexes the engine's kinds (or is
-    EMPTY); durations are (sample, k, name); ``step`` is where a name first occurs in the program, if at all."""
+    """The moves of every sample; a move is a group of neighbouring steps that run as one. ``kind[sample, k]`` indexes
+    the engine's kinds (or is EMPTY), durations are (sample, k, name), ``step`` is where a name first occurs (or
+    NEVER)."""
 
     kind: Array
     durations: Array
@@ -36,7 +37,7 @@ class Plan(NamedTuple):
 class Engine:
     """A dictionary tied to the setting of one batch; every symbol is computed once, here.
 
-    A kind of move is one operator, or all that share a transform: they commute, and one transform serves them all.
+    A kind of move is one operator, or all operators of one transform: they commute and share a transform pair.
     """
 
     def __init__(self, names: tuple[str, ...], used: Mapping[int, Primitive], setting: Setting) -> None:
@@ -77,7 +78,7 @@ class Engine:
         )
 
     def in_cache(self, plan: Plan) -> Moves:
-        """The programs ready to run from their first move to the last; only where ``fits_cache``."""
+        """The programs in a form that runs from first move to last in cache; only where ``fits_cache``."""
         batch, names = self.setting.batch, len(self.names)
         rates = tuple(np.zeros((batch, names, n), dtype=np.complex128) for n in self.setting.grid.shape)
         growth = np.zeros((names, batch))
@@ -91,11 +92,11 @@ class Engine:
         return Moves(np.array([*moves, END])[plan.kind], plan.durations, growth, rates)
 
     def of_setting(self, samples: Array | slice) -> Engine:
-        """For some of the samples (or all of them several times), without their rates: it knows the work of a move."""
+        """The engine for some samples (repeats allowed), without their rates: enough for the work of a move."""
         return changed(self, setting=self.setting.take(samples), symbols={}, stacked={})
 
     def take(self, samples: Array | slice) -> Engine:
-        """For some of the samples, to advance them."""
+        """The engine for some samples, with their rates."""
         stacked = {
             kind: (transforms, tuple(rate[samples] for rate in rates))
             for kind, (transforms, rates) in self.stacked.items()
@@ -103,7 +104,7 @@ class Engine:
         return changed(self, setting=self.setting.take(samples), symbols={}, stacked=stacked)
 
     def plan(self, programs: ProgramBatch) -> Plan:
-        """Drops steps of no duration, and gathers neighbours of one kind into moves."""
+        """Drops steps of zero duration and groups neighbours of one kind into moves."""
         batch, steps = programs.ops.shape
         kind = np.full((batch, steps), EMPTY)
         durations = np.zeros((batch, steps, len(self.names)))
@@ -113,7 +114,8 @@ class Engine:
         return Plan(kind[:, :longest], durations[:, :longest], step[:, :longest])
 
     def _plan_alike(self, programs: ProgramBatch, kind: Array, durations: Array, step: Array) -> int:
-        """Fills the plan of samples with one pattern and no idle step; the number of moves."""
+        """Fills the plan where all samples have one pattern and no step of zero duration; returns the number of
+        moves."""
         move, last, kind_of, met = -1, EMPTY, self.kind_of.tolist(), set[tuple[int, int]]()
         for k, op in enumerate(programs.ops[0].tolist() if len(programs) else ()):
             if kind_of[op] != last:
@@ -126,7 +128,7 @@ class Engine:
         return move + 1
 
     def _plan_each(self, programs: ProgramBatch, kind: Array, durations: Array, step: Array) -> int:
-        """Fills the plan of any programs; the moves of the longest."""
+        """Fills the plan of any programs; returns the number of moves of the longest."""
         moves, last = np.zeros(len(programs), dtype=np.int64), np.full(len(programs), EMPTY)
         for k in range(programs.ops.shape[1]):
             rows = np.flatnonzero(programs.durations[:, k])
@@ -166,7 +168,8 @@ class Engine:
 
 
 class Walk:
-    """A batch on its way step by step: each sample knows where its move began and for how long it has lasted."""
+    """Takes a batch through its programs step by step. Each sample keeps the start of its current move and its
+    length."""
 
     def __init__(self, programs: ProgramBatch, dictionary: Dictionary, query: Query, work: Array) -> None:
         self.programs, self.work = programs, work
@@ -177,7 +180,7 @@ class Walk:
         self.behind = np.zeros(query.batch, dtype=bool)
 
     def states(self, wanted: frozenset[int]) -> Iterator[Array]:
-        """The states at the start and after each step; those that are not wanted may lag behind."""
+        """Yields the states at the start and after each step; only the ``wanted`` ones are up to date."""
         yield self.u
         for k in range(self.programs.ops.shape[1]):
             self._step(k)
@@ -200,7 +203,7 @@ class Walk:
             self.work[mine, k] = primitive.work(self.start[mine], durations[ops == op], setting)
 
     def _catch_up(self, samples: Array) -> None:
-        """Takes samples from the start of their move to where it has got."""
+        """Advances samples from the start of their move to the current step."""
         for kind in np.unique(self.kind[samples]):
             rows = samples[self.kind[samples] == kind]
             try:
@@ -211,9 +214,11 @@ class Walk:
 
 
 def used_primitives(programs: ProgramBatch, dictionary: Dictionary, setting: Setting) -> dict[int, Primitive]:
-    """The operators that occur, with their primitives, if those can take these steps in this setting."""
+    """The operators that occur, with their primitives. Refuses steps that they cannot take in this setting."""
     occurring = np.flatnonzero(np.bincount(programs.ops.ravel() + 1)[1:]).tolist()  # EMPTY is −1
     used = {op: dictionary[programs.names[op]] for op in occurring}
+    for primitive in used.values():
+        checked_cells(primitive, setting)
     needed, backwards = set(setting.grid.boundary), programs.durations < 0
     for op in [op for op, primitive in used.items() if not needed <= boundaries_of(primitive)]:
         dictionary.check_boundaries((programs.names[op],), setting.grid)

@@ -1,4 +1,4 @@
-"""What is solved: the processes, channels and coefficients of a PDE, and what makes its queries dimensionless."""
+"""A PDE as data: processes, channels, coefficients with their bounds and time scales, and features."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ def per_axis(letter: str, kind: Kind, axes: int, at_least: float | None = None) 
 class Equation:
     """A PDE u_t = Σ_j F_j(u) as a sum of processes, with the coefficients that a query must give.
 
-    ``channels`` are those of the state, by name or as ``Channel``; ``positive`` names those, and reported variables,
-    that must stay above zero. ``features`` name what a policy sees of a query (None: every feature that applies),
-    ``gain_features`` what feeds its gains. Query times are measured against the time scales of the coefficients, of
-    state-dependent ``speeds`` (names in ``hycop.features.SPEEDS``), and of ``unit_rate`` e-foldings per unit of time
-    where the equation has no rate. ``guessed`` marks an equation that was made from the names in a dataset: its time
-    scales may be incomplete, so that programs are also repeated for query times beyond those of training.
+    ``channels`` are those of the state, by name or as ``Channel``. ``positive`` names the channels and reported
+    variables that must stay above zero. ``features`` name what a policy sees of a query (None: every feature that
+    applies), ``gain_features`` what feeds its gains. Time scales come from the coefficients, from state-dependent
+    ``speeds`` (names in ``hycop.features.SPEEDS``), and from ``unit_rate`` (e-foldings per unit of time) if the
+    equation has no rate. ``guessed`` marks an equation that was made from the names in a dataset. Its time scales may
+    be incomplete, so programs are also repeated when the query time itself is beyond that of training.
 
     >>> heat = Equation("heat", ("conduction",), ("T",), {"k": Coefficient("diffusivity", at_least=0.0)})
     >>> heat.channels, heat.coefficients["k"].kind
@@ -113,8 +113,8 @@ class Equation:
         return replace(self, processes=(*self.processes, process), coefficients=more)
 
     def check_names(self, params: Mapping[str, object], *, complete: bool = True) -> None:
-        """Refuses coefficients that the equation does not have, and, if they must be ``complete``, missing ones. What a
-        guessed equation has is not known."""
+        """Refuses coefficients that the equation does not have and, if ``complete``, missing ones. Checks nothing if
+        the equation is guessed."""
         known = self.coefficients
         if self.guessed:
             return
@@ -135,8 +135,8 @@ class Equation:
             self.coefficients[name].check(name, values)
 
     def check_states(self, states: Array, setting: Setting, frame: int, vacuum: bool = False) -> None:
-        """Refuses states (batch, channel, *grid) with a depth, density or pressure that must be ``positive`` and is
-        not. Where a primitive bears a ``vacuum``, zero is allowed, but nothing cannot move."""
+        """Refuses states (batch, channel, *grid) in which a ``positive`` channel is not above zero. With ``vacuum``
+        zero is allowed where there is no momentum."""
         momenta = [position for position, channel in enumerate(setting.channels) if channel.normal is not None]
         for position, channel in enumerate(setting.channels):
             if channel.name not in self.positive:

@@ -1,4 +1,4 @@
-"""How programs run: samples side by side, neighbours of one transform in one move, and no NaN without an error."""
+"""Runs programs: samples side by side, neighbours that share a transform in one move, an error for every NaN."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hycop.program import EMPTY, Program, ProgramBatch
 from hycop.query import Query, Setting
 
 MEMORY = 512 * 2**20
-"""Default cap in bytes on what ``run`` works on at a time; a larger batch is run in parts."""
+"""Default memory cap of ``run`` in bytes; larger batches run in parts."""
 
 PROBE_FRACTION = 1e-9
 """Fraction of the query time for which ``probe`` runs each primitive."""
@@ -34,11 +34,11 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """The states on the way: ``states[:, i]`` (batch, kept, channel, *grid) after step ``steps[i]`` of each program,
-    where step 0 is the start and a program that is over keeps its last state.
+    """Intermediate states of programs: ``states[:, i]`` of (batch, kept, channel, *grid) is the state after step
+    ``steps[i]``. Step 0 is the start; a program that has ended keeps its last state.
 
-    ``programs`` has the name and duration of every step; ``work`` (batch, step) is what each step would cost alone
-    (``run`` takes neighbours that share a transform through one transform pair, and so pays less).
+    ``programs`` has the name and duration of every step. ``work`` (batch, step) is the cost of each step on its own;
+    ``run`` costs less where neighbours share a transform pair.
     """
 
     programs: ProgramBatch
@@ -48,8 +48,8 @@ class Trace:
 
 
 def simplify(programs: ProgramBatch, dictionary: Dictionary, setting: Setting) -> ProgramBatch:
-    """The programs as ``run`` executes them: without idle steps, and with equal neighbours merged, also across steps
-    that share a transform and so commute (``run`` takes those through one transform pair)."""
+    """The programs as ``run`` executes them: no steps of zero duration, and equal neighbours merged. Steps that share a
+    transform commute, so equal steps merge across them too."""
     plan = Engine.of(programs, dictionary, setting).plan(programs)
     batch = len(programs)
     step = plan.step.reshape(batch, -1)
@@ -112,7 +112,7 @@ def _execute_part(
     u = advance(engine, plan, query.u0, work if metered else None)
     if strict and not _all_finite(u):
         _raise_non_finite(programs, dictionary, query, u)
-    # a program without steps leaves the state of the query itself, which is not ours to give away
+    # a program without steps returns the query's own array, which the caller must not be able to change
     owned = u.dtype == query.u0.dtype and not np.may_share_memory(u, query.u0)
     return Outcome(u if owned else u.astype(query.u0.dtype), work)
 
@@ -133,14 +133,15 @@ def _add_exact_work(engine: Engine, plan: Plan, u: Array, work: Array) -> None:
             work += sum(engine.work(u, kind, plan.durations[:, k], plan.step[:, k] < NEVER) for k in moves)
             continue
         at = np.nonzero(plan.kind == kind)
-        # what an exact flow costs does not depend on the state, so any will do
+        # the cost of an exact flow does not depend on the state, so any state will do
         some = np.broadcast_to(u[:1], (at[0].size, *u.shape[1:]))
         cost = engine.of_setting(at[0] % len(u)).work(some, kind, plan.durations[at], plan.step[at] < NEVER)
         work += np.bincount(at[0], cost, minlength=work.size)
 
 
 def _all_finite(u: Array) -> bool:
-    """The sum is cheap, and finite only if all terms are; as it may overflow, an infinite sum is looked into."""
+    """Checks the cheap sum first: it is finite only if all terms are. The sum may overflow, so then all terms are
+    checked."""
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(u.sum())) or bool(np.isfinite(u).all())
 
@@ -162,7 +163,7 @@ def _run_moves(engine: Engine, plan: Plan, u: Array, work: Array | None) -> Arra
         if not waiting.any():
             break
         rows = np.flatnonzero(next_ == waiting.argmax())
-        # most often they are neighbours, and then nothing has to be copied
+        # they are usually neighbours, and then a slice avoids the copy
         some = slice(int(rows[0]), int(rows[-1]) + 1) if rows[-1] - rows[0] < rows.size else rows
         part = None if cost is None else cost[some]
         try:
@@ -187,15 +188,15 @@ def _advance(engine: Engine, plan: Plan, u: Array, work: Array | None, kind: int
 
 
 def _order(kind: Array) -> Array:
-    """An order of the samples in which, with two alternating kinds of moves, those that move together are neighbours:
-    late starters by increasing length, then early ones by decreasing length."""
+    """Sorts samples so that those that move together are neighbours, for two alternating kinds of moves: late starters
+    by increasing length, then early ones by decreasing length."""
     length = (kind != EMPTY).sum(axis=1)
     early = kind[:, 0] == np.bincount(kind[:, 0] + 1).argmax() - 1
     return np.lexsort((np.where(early, -length, length), early))
 
 
 def _raise_non_finite(programs: ProgramBatch, dictionary: Dictionary, query: Query, u: Array) -> None:
-    """Finds the step at which the first lost sample became NaN or infinite, by running it once more step by step."""
+    """Reruns the first lost sample step by step and names the step at which it became NaN or infinite."""
     lost = int(np.flatnonzero(~np.isfinite(u.reshape(u.shape[0], -1)).all(axis=1))[0])
     one = np.array([lost])
     path = trace(programs.take(one), dictionary, query.take(one % query.batch))
@@ -215,8 +216,8 @@ LEAST_FRACTION = 0.1
 
 def _of_one_sign(fine: Array, u: Array, factor: int) -> Array:
     """Positivity limiter (Zhang & Shu) for channels that have one sign in the whole sample, such as a depth: where a
-    sub-cell would be zero or of the other sign, all channels of its cell are pulled towards their averages alike, so
-    that velocities stay bounded."""
+    sub-cell would be zero or of the other sign, all channels of its cell move towards their averages by the same
+    factor, so that velocities stay bounded."""
     cells, parts = tuple(range(2, u.ndim)), tuple(range(3, 2 * u.ndim - 1, 2))
     blocks = fine.reshape(*u.shape[:2], *(part for n in u.shape[2:] for part in (n, factor)))
     negative = (u <= 0).all(axis=cells, keepdims=True)
@@ -251,8 +252,8 @@ def run(
     """The states (batch, channel, *grid) at the end of each query's program (or of one program for all of them).
 
     Samples whose next step is of the same kind take it together. With a ``refinement`` the whole program runs on a grid
-    that many times finer: the initial state is reconstructed once, the result restricted once. ``memory`` caps what is
-    worked on at a time, in bytes: a larger batch is run in parts, with the same result to the bit.
+    that many times finer: the initial state is reconstructed once, the result restricted once. ``memory`` caps the
+    bytes in use: a larger batch runs in parts, with the same result to the bit.
     """
     if refinement > 1:
         return measure(programs, dictionary, query, refinement=refinement, memory=memory).states
@@ -260,8 +261,8 @@ def run(
 
 
 def probe(dictionary: Dictionary, query: Query, refinement: int = 1) -> None:
-    """Runs every primitive on every state for a tiny time, to refuse what cannot be answered before a long
-    computation starts."""
+    """Runs every primitive on every state for a tiny time, so that what cannot run is refused before a long
+    computation."""
     ops = np.tile(np.arange(len(dictionary)), (query.batch, 1))
     short = ProgramBatch(dictionary.names, ops, np.tile(PROBE_FRACTION * query.time[:, None], len(dictionary)))
     measure(short, dictionary, query, refinement=refinement, strict=False)
@@ -279,8 +280,8 @@ def measure(
 ) -> Outcome:
     """As ``run``, together with the work of each program: 1 is one update of one channel in one cell.
 
-    Unless ``strict``, a sample whose state becomes NaN or infinite does not raise: its state shows it. A population has
-    several ``members`` with programs for all queries: program i is for query i mod batch.
+    With ``strict=False`` a state may become NaN or infinite without an error. A population has several ``members``,
+    each with a program for every query: program i is for query i mod batch.
     """
     programs = _checked(programs, dictionary, query, members)
     if refinement == 1:
@@ -329,11 +330,10 @@ def trace(
 ) -> Trace:
     """Runs what ``run`` runs, and keeps the states after all steps, or after those in ``steps`` (−1 is the last).
 
-    The last state is that of ``run`` to the bit: also where ``run`` merges neighbours into one move, because the state
-    after a step is the move up to there, from its start. With a ``refinement`` the initial state is reconstructed once,
-    every step runs on the fine grid, and the kept states are restricted to the query grid, or kept as they are if
-    ``fine``. ``memory`` caps what is worked on at a time, in bytes, beside the kept states. A state that becomes
-    NaN or infinite does not raise.
+    The last state equals that of ``run`` to the bit. Where ``run`` merges neighbours into one move, the state after a
+    step is that move from its start up to the step. With a ``refinement`` the initial state is reconstructed once,
+    every step runs on the fine grid, and the kept states are restricted to the query grid (not if ``fine``).
+    ``memory`` caps the bytes in use beside the kept states. A state that becomes NaN or infinite does not raise.
     """
     programs = _checked(programs, dictionary, query)
     kept = _checked_steps(steps, programs.ops.shape[1])

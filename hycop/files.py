@@ -1,4 +1,4 @@
-"""Files: inputs that are regular and bounded, outputs that are whole or not there, and a note of what made them."""
+"""Reads regular files of bounded size, writes whole files or none, and records what made them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from hycop.errors import (
 )
 
 ABOUT_DATA = (InvalidInputError, UnknownNameError, IncompatibleError, NonFiniteStateError)
-"""Errors that the content of a file can cause wherever it is used."""
+"""Errors that the content of a file can cause after it was read."""
 
 MOST_TEXT = 2**26
 """Largest text file that is read, in bytes (64 MiB): settings, programs and reports are far smaller."""
@@ -42,8 +42,8 @@ LONGEST_STEM = 40
 
 @contextmanager
 def naming(path: str | os.PathLike[str] | None, each: int = 1) -> Iterator[None]:
-    """Errors about data name the file that they came from, if they came from one; what names it already stays. Of
-    ``each`` sample in the file so many were asked about."""
+    """Adds the name of the file to errors about its data, unless they name it already. ``each`` is the number of
+    queries per sample of the file."""
     try:
         yield
     except SampleError as error:
@@ -59,7 +59,7 @@ def naming(path: str | os.PathLike[str] | None, each: int = 1) -> Iterator[None]
 def checked_input(
     path: str | os.PathLike[str], most: int | None = None, refused: type[HyCOPError] = InvalidInputError
 ) -> Path:
-    """The path, if it leads to a regular file of at most ``most`` bytes; FIFOs, devices and sockets have no end."""
+    """The path of a regular file of at most ``most`` bytes. Refuses FIFOs, devices and sockets, which have no end."""
     path = Path(path)
     try:
         found = os.stat(path)
@@ -124,7 +124,7 @@ def _reason(error: Exception) -> str:
 
 
 def size_text(count: int) -> str:
-    """A number of bytes as it is read.
+    """A number of bytes as text.
 
     >>> size_text(7), size_text(3 * 2**30)
     ('7 bytes', '3.0 GiB')
@@ -134,8 +134,8 @@ def size_text(count: int) -> str:
 
 
 def check_claim(what: str, claimed: int, stored: int | None = None) -> None:
-    """Refuses data that claim more bytes than this machine has memory, or far more than are ``stored``; callers ask
-    before they allocate anything."""
+    """Refuses data that claim more bytes than the memory of this machine, or far more than are ``stored``. Call it
+    before anything is allocated."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if claimed > memory:
         raise InvalidInputError(
@@ -156,7 +156,7 @@ def check_ratio(what: str, claimed: int, stored: int) -> None:
 
 
 def checked_output(path: str | os.PathLike[str]) -> Path:
-    """The path, if a file can be written there; commands ask before they begin to compute."""
+    """The path, if a file can be written there. Commands check this before they compute."""
     path = Path(path)
     try:
         mode = os.stat(path).st_mode
@@ -178,7 +178,7 @@ def checked_output(path: str | os.PathLike[str]) -> Path:
 
 
 def output_folder(path: str | os.PathLike[str]) -> Path:
-    """The folder, made if it is not there."""
+    """The folder; it is made if needed."""
     path = Path(path)
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -190,7 +190,7 @@ def output_folder(path: str | os.PathLike[str]) -> Path:
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A temporary neighbour to write to. It replaces ``path`` at the end, on the disk too, unless anything fails."""
+    """A temporary file in the same folder. At the end it is flushed and replaces ``path``, unless anything failed."""
     path = checked_output(path).resolve()  # a link stays a link, and its target is replaced
     # the suffix stays, because libraries choose the format by it
     temporary = path.with_name(f".{path.stem[:LONGEST_STEM]}.{secrets.token_hex(4)}.tmp{path.suffix}")
@@ -209,7 +209,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 @contextmanager
 def writing(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Whatever the disk refuses while ``path`` is written becomes one line."""
+    """Turns any failure of the disk while ``path`` is written into an error of one line."""
     try:
         yield
     # HDF5 reports some failures of the disk as RuntimeError
@@ -267,7 +267,7 @@ def _is_report(path: Path) -> bool:
 
 
 def provenance(command: str) -> dict[str, object]:
-    """What a result needs to be made again: command, versions and machine."""
+    """What it takes to reproduce a result: command, versions and machine."""
     packages = ("hycop", "numpy", "scipy", "numba")
     return {
         "command": command,

@@ -21,7 +21,7 @@ AXES = ("x", "y", "z")
 
 
 def checked_boundary(boundary: str | Sequence[str], axes: int) -> tuple[str, ...]:
-    """One boundary name per axis, from one name for all of them or a name each."""
+    """One boundary name per axis, from one name for all axes or one name each."""
     if not isinstance(boundary, str | Sequence):
         raise InvalidInputError(f"grid boundary {boundary!r:.60}: give a name, as 'periodic', or one per axis")
     names = (boundary,) * axes if isinstance(boundary, str) else tuple(boundary)
@@ -54,7 +54,7 @@ def _lengths(lengths: object) -> Array:
 
 
 def changed(checked: T, **fields: object) -> T:
-    """A copy with other fields, which are parts of what has passed every check and so are not checked again."""
+    """A copy with other fields, without the checks: for fields that come from objects that were checked before."""
     out = object.__new__(type(checked))
     out.__dict__.update(checked.__dict__, **fields)  # a tenth of the time of copy.copy and setattr
     return out
@@ -180,7 +180,7 @@ _GHOSTS = {"periodic": "wrap", "wall": "symmetric", "outflow": "empty"}
 
 
 def _prolongation_weights(factor: int) -> Array:
-    """Averages over the parts of a cell from those of it and its two neighbours on either side, (part, cell)."""
+    """Weights (part, cell): sub-cell averages from the averages of a cell and its two neighbours on either side."""
     reach = _STENCIL // 2
     powers = np.arange(_STENCIL)
 

@@ -1,4 +1,4 @@
-"""A hash of a value that depends on what it is, not on the process it is in."""
+"""A hash of any Python value by its content, the same in every process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 DEEPEST = 100
-"""Levels of nesting that are looked at; what lies deeper is described by its class."""
+"""Deepest level of nesting that is read; anything deeper counts by its class."""
 
 
 def described(value: object) -> bytes:
@@ -36,7 +36,7 @@ def _digest(kind: str, *parts: bytes) -> bytes:
 
 
 def _described(value: Any, inside: tuple[object, ...]) -> bytes:
-    """``inside`` holds the objects around this one: one that contains itself is described by its class there."""
+    """``inside`` holds the enclosing objects, so that an object that contains itself counts by its class."""
     plain = _scalar(value)
     if plain is not None:
         return plain
@@ -62,14 +62,14 @@ def _described(value: Any, inside: tuple[object, ...]) -> bytes:
 
 
 def _scalar(value: Any) -> bytes | None:
-    """What has no parts; None for anything else."""
+    """The hash of a value without parts; None for any other value."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, Enum):
         return _digest("enum", _place(type(value)), value.name.encode())
     if value is None or isinstance(value, bool):
         return _digest("constant", str(value).encode())
-    if isinstance(value, float):  # whole ones count as integers: options that are equal are described alike
+    if isinstance(value, float):  # whole floats count as integers, because 1 and 1.0 are equal options
         return _digest("number", (hex(int(value)) if value.is_integer() else value.hex()).encode())
     if isinstance(value, Integral):
         return _digest("number", hex(int(value)).encode())
@@ -102,7 +102,7 @@ def _array(value: np.ndarray[Any, Any]) -> bytes:
 
 
 def _code_parts(value: Any) -> tuple[object, ...]:
-    """A function by its name if a module holds it under that, else by what it does."""
+    """A function by its name if its module can look it up, else by its bytecode and closure."""
     if isinstance(value, partial):
         return "partial", value.func, value.args, value.keywords
     if isinstance(value, MethodType):

@@ -1,4 +1,4 @@
-"""What a person wants to see of a model: its answers to a file of queries, and the program behind one of them."""
+"""A model's answers to a dataset, and the program behind one of them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from hycop.version import __version__
 
 @dataclass(frozen=True)
 class Inspection:
-    """A query and the program that answers it: as it was written, and ``as_run`` with equal neighbours merged; its work
-    and, of a learned program, the features that led to it."""
+    """A query and its program, as ``written`` and ``as_run`` (equal neighbours merged), its work and, for a learned
+    program, the features that it comes from."""
 
     method: str
     time: float
@@ -74,7 +74,7 @@ def inspected(
 
 
 def common_times(data: Dataset) -> list[float]:
-    """The later times of all samples, counted from their initial states, if they are the same."""
+    """The later times, counted from the initial states; all samples must share them."""
     elapsed = data.times - data.times[:, :1]
     if np.ptp(elapsed, axis=0).any():
         raise InvalidInputError("the samples have times of their own; say at which times to answer, as --times 0.1,0.2")
@@ -88,8 +88,8 @@ def answers(
     times: Sequence[float] | None = None,
     boundary: str | Sequence[str] | None = None,
 ) -> Dataset:
-    """A model's answers to the initial states of the data, at given times after them or at the data's own. What is not
-    to be trusted is marked, with the reason; ``boundary`` replaces that of the data."""
+    """A model's answers to the initial states of a dataset, at ``times`` after them or at the dataset's own. Answers
+    that are not to be trusted are marked, with the reason. ``boundary`` replaces that of the data."""
     data = data.arranged(model.model.equation.channels)
     asked = common_times(data) if times is None else list(times)
     grid = data.setting.grid if boundary is None else data.setting.grid.with_boundary(boundary)

@@ -55,7 +55,7 @@ def _ratio(error: Array, scale: Array) -> Array:
 
 
 def _relative(prediction: Array, truth: Array, axes: tuple[int, ...]) -> Array:
-    """‖e‖₂ / ‖truth‖₂ over some of the axes, in units (a power of two) in which no square leaves the numbers."""
+    """‖e‖₂ / ‖truth‖₂ over some of the axes, scaled by a power of two so that no square overflows or underflows."""
     _, exponent = np.frexp(np.abs(truth).max(axis=axes, keepdims=True))
     unit = np.exp2(-np.clip(exponent, -1000, 1000).astype(np.float64))
     error, scale = (((unit * u) ** 2).sum(axis=axes) for u in (prediction - truth, truth))

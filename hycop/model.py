@@ -1,4 +1,4 @@
-"""What a trained surrogate is: an equation, a dictionary, a policy with its theta, and what it may be trusted with."""
+"""A trained surrogate as data: equation, dictionary, policy with theta, scope, gate, box and record."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from hycop.scope import TIME_TOLERANCE, Scope, Values, View, barred_primitives
 from hycop.training import Gate, TrainingConfig
 
 MOST_SEGMENTS = 1024
-"""A query is cut into at most this many parts, each answered by a program of its own."""
+"""A query time is cut into at most this many segments, each with a program of its own."""
 
 MOST_SUBSTEPS = 64
-"""Programs are cut at most this many times finer than their length asks for."""
+"""Most substeps of a program."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Record:
 
 
 class Composition(NamedTuple):
-    """Programs for a batch of queries, the features that led to them, and which queries lie outside training, by the
+    """Programs for a batch of queries, the features that they come from, and which queries lie outside training, by
     reason."""
 
     programs: ProgramBatch
@@ -61,8 +61,8 @@ class Composition(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What a model says to a batch of queries: states (batch, channel, *grid), the programs that gave them, their work
-    (batch,), the features by name (batch,), and ``outside``: which answers lie outside training, by the reason."""
+    """A model's answer to a batch of queries: states (batch, channel, *grid), programs, work (batch,), features by name
+    (batch,), and ``outside``: which queries (batch,) lie outside training, by reason."""
 
     query: Query
     programs: ProgramBatch
@@ -81,7 +81,7 @@ class Answer:
 
     @property
     def reasons(self) -> tuple[tuple[str, ...], ...]:
-        """Why each answer is not to be trusted; nothing for those that are."""
+        """Why each answer is not to be trusted; an empty tuple for trusted ones."""
         return tuple(
             tuple(name for name, outside in self.outside.items() if outside[sample])
             for sample in range(self.query.batch)
@@ -90,10 +90,10 @@ class Answer:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """All that a trained surrogate is, as immutable data; a model folder holds exactly this.
+    """A trained surrogate as immutable data; a model folder holds exactly this.
 
-    Programs run on a grid ``refinement`` times finer than the query's, and ``substeps`` times as finely as their length
-    asks for. ``static_theta`` is that of the ablation learned beside it: one program for all queries.
+    Programs run on a grid ``refinement`` times finer than the query's. Each is cut ``substeps`` times finer than the
+    query time needs. ``static_theta`` is that of the ablation trained beside it: one program for all queries.
     """
 
     equation: Equation
@@ -166,7 +166,7 @@ class Model:
         return self.gate.scheme.programs(query, self.dictionary)
 
     def segments(self, seen: Observed) -> Array:
-        """Into how many equal parts each query time is cut: so many that no part is longer than in training, times
+        """Number of equal segments of each query time: enough that none is longer than in training, times
         ``substeps``."""
         ratio = self.scope.ratio(seen)
         segments = np.maximum(1.0, np.ceil(ratio - TIME_TOLERANCE)) * self.substeps
@@ -185,11 +185,11 @@ class Model:
         return replace(self, gate=self.gate.opened())
 
     def classical(self) -> Model:
-        """The opponent of its gate: the best classical scheme at equal work, repeated as its programs are."""
+        """The opponent at its gate: the best classical scheme at equal work, cut into the same segments."""
         return replace(self, gate=self.gate.closed())
 
     def static(self) -> Model | None:
-        """The ablation that was learned beside it: the first pattern, one program for all queries."""
+        """The ablation trained beside it: the first pattern, one program for all queries."""
         if self.static_theta is None or not isinstance(self.policy, SlotPolicy):
             return None
         view = self.scope.view
@@ -213,7 +213,7 @@ def _used(programs: ProgramBatch, barred: Array) -> dict[str, Array]:
 
 
 def _repeated(once: ProgramBatch, segments: Array) -> ProgramBatch:
-    """Each program as it stands, as often as its entry (batch,) says."""
+    """Each program repeated ``segments`` (batch,) times, durations unchanged."""
     longest = int(segments.max(initial=1))
     if longest == 1 and (segments == 1).all():
         return once
@@ -223,13 +223,13 @@ def _repeated(once: ProgramBatch, segments: Array) -> ProgramBatch:
 
 
 def _followed(first: ProgramBatch, then: ProgramBatch) -> ProgramBatch:
-    """Programs of one batch, and after them those of the other."""
+    """The programs of one batch, each followed by that of the other."""
     ops, durations = np.hstack([first.ops, then.ops]), np.hstack([first.durations, then.durations])
     return ProgramBatch(first.names, ops, durations)
 
 
 def _chosen(first: Array, a: ProgramBatch, b: ProgramBatch) -> ProgramBatch:
-    """Program of a where ``first``, else of b."""
+    """The programs of ``a`` where ``first`` is true, else those of ``b``."""
     longest = max(a.ops.shape[1], b.ops.shape[1])
 
     def padded(batch: ProgramBatch) -> tuple[Array, Array]:

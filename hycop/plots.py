@@ -10,7 +10,7 @@ import numpy as np
 from hycop.grid import Array
 from hycop.program import Program
 
-if TYPE_CHECKING:  # matplotlib takes half a second, which only those who draw should wait
+if TYPE_CHECKING:  # importing matplotlib takes half a second, so only drawing pays for it
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as _Figure
 
@@ -19,7 +19,7 @@ Figure: TypeAlias = "_Figure"
 COLOURS = ("#3b6fb6", "#e08a1e", "#4f9d55", "#b5468b", "#7a6f5d", "#5b4fa3")
 
 SMALLEST_SHOWN = 1e-8
-"""Errors of queries that are answered to rounding would squeeze all others together."""
+"""Smallest error that is drawn: errors at rounding would squeeze all others together."""
 
 
 class Solution(NamedTuple):
@@ -50,7 +50,7 @@ class Panel(NamedTuple):
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """An empty figure, in inches; it belongs to no window."""
+    """An empty figure of a size in inches, without a window."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
@@ -286,7 +286,7 @@ def dam_figure(truth: Array, states: Mapping[str, Array], lengths: Sequence[floa
 
 
 def scatter_figure(regime: Array, errors: Mapping[str, Array], label: str, title: str) -> Figure:
-    """The error of every query against a number that says how strong something is in it, for several methods."""
+    """The error of every query against a dimensionless number of the query, for several methods."""
     figure = new_figure(7, 4.5)
     axes = figure.subplots()
     for index, (name, values) in enumerate(errors.items()):

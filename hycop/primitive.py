@@ -21,14 +21,14 @@ EXACT = inf
 """The order of a primitive without a discretisation error of its own."""
 
 ALL_CHANNELS: frozenset[str] = frozenset({"*"})
-"""For ``conserves``: whatever channels the state has."""
+"""Value of ``conserves`` that stands for every channel of the state."""
 
 
 @runtime_checkable
 class Primitive(Protocol):
     """Advances the processes it names: u(t) → u(t + duration), one duration per sample.
 
-    Beside the members below a primitive may declare, with these defaults:
+    A primitive may also declare the following; the default follows the semicolon:
 
     - ``conserves``: channels whose total it keeps on closed (periodic, wall) boxes, or ``ALL_CHANNELS``; none
     - ``boundaries``: the boundaries it can handle; all of them
@@ -38,8 +38,8 @@ class Primitive(Protocol):
     - ``growth(setting)``: its rate r (batch,), if it solves u' = r u (1 − u) exactly; ``run`` then keeps small periodic
       boxes in cache through whole programs of such primitives and those with a symbol
     - ``rate(u, setting)``: du/dt of its process at u, in its own discretisation of space: flow(u, τ) ≈ u + τ·rate(u)
-    - ``arrays()``: its state, name → NumPy array, such as the weights of a network, and ``with_arrays(arrays)``, which
-      returns the same primitive with other arrays; a model folder then stores them beside the options. None
+    - ``arrays()``: its weights, name → NumPy array, and ``with_arrays(arrays)``, which returns the same primitive with
+      other weights; a model folder stores them beside the options; no weights
     - ``batch_dependent``: whether the last digits of a sample may depend on the rest of the batch, as those of a
       network on a GPU do; False
     - ``scheme_version``: raised by one whenever the numbers that the scheme gives change; 1
@@ -65,13 +65,13 @@ class Primitive(Protocol):
 def fingerprint(primitive: object) -> str:
     """The identity of a primitive as 64 hexadecimal digits: SHA-256 of its class, options, arrays and version.
 
-    Options are the fields of a dataclass that its constructor takes; of any other object the attributes without a
-    leading underscore. Arrays are those of ``arrays()``, version is ``scheme_version``. Equal in every process and on
-    every machine, and different if any of these differs. Options may be numbers, text, arrays, collections, functions,
-    other primitives or any objects made of these; list and tuple are the same, as are 1 and 1.0, and the order of a
-    mapping does not matter. A function is its name and module, and a lambda or local function its bytecode and what it
-    holds, which may change with the version of Python. What only its class tells (an open file, a lock) counts by that
-    alone: hold weights in ``arrays()``, not in such an object.
+    Options are the constructor fields of a dataclass, or the attributes without a leading underscore of any other
+    object. Arrays are those of ``arrays()``, the version is ``scheme_version``. The fingerprint is equal in every
+    process and on every machine, and changes if any of these changes. Options may be numbers, text, arrays,
+    collections, functions, other primitives, or objects made of these. List and tuple count as the same, as do 1 and
+    1.0, and the order of a mapping does not matter. A function counts by its name and module; a lambda or local
+    function by its bytecode and closure, which may change with the version of Python. An object without readable parts
+    (an open file, a lock) counts by its class alone, so hold weights in ``arrays()``.
     """
     return described(primitive).hex()
 
@@ -107,7 +107,7 @@ def outside_training(primitive: Primitive, u: Array, setting: Setting) -> Array 
 
 
 def bears_vacuum(primitive: Primitive) -> bool:
-    """Whether the state may be empty somewhere (no depth, no density), where a part of the equation is ill-posed."""
+    """Whether the primitive can handle a state that is empty somewhere (zero depth or density)."""
     return bool(getattr(primitive, "vacuum", False))
 
 
@@ -160,7 +160,7 @@ def transforms_of(grid: Grid) -> tuple[str, ...]:
 
 
 def mode_numbers(grid: Grid, axis: int) -> Array:
-    """Mode numbers j along an axis, 0, 1, …, −1 for Fourier and 0, 1, … for cosines; not to be written to."""
+    """Mode numbers j along an axis, 0, 1, …, −1 for Fourier and 0, 1, … for cosines; read-only."""
     return _mode_numbers(grid.shape[axis], grid.boundary[axis] == "periodic")
 
 
@@ -220,7 +220,7 @@ MOST_SUB_STEPS = 100_000_000
 
 
 def sub_steps(wanted: Array) -> Array:
-    """The numbers of sub-steps that stability asks for, rounded up."""
+    """The numbers of sub-steps that stability needs, rounded up."""
     most = float(np.max(wanted, initial=0.0))
     if not most <= MOST_SUB_STEPS:
         raise InvalidInputError(

@@ -1,4 +1,4 @@
-"""Programs: which primitive, for how long, in what order; and how they run."""
+"""Programs as data: which primitive, for how long, in what order."""
 
 from __future__ import annotations
 

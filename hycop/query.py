@@ -131,7 +131,7 @@ def checked_state(u: object, setting: Setting, name: str = "u0") -> Array:
     expected = (setting.batch, len(setting.channels), *setting.grid.shape)
     if state.shape != expected:
         names = ", ".join(channel.name for channel in setting.channels)
-        # the grid may have been made from this very shape, so only the channels can tell
+        # the grid may have been made from this shape, so only the channels show the mistake
         if state.ndim == len(expected) and state.shape[1] != expected[1] == state.shape[-1]:
             raise InvalidInputError(
                 f"{name} has shape {state.shape}, with channels [{names}] last: channels come second, "
@@ -146,7 +146,7 @@ def checked_state(u: object, setting: Setting, name: str = "u0") -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """A batch of queries: what state follows at ``time`` from the initial state ``u0`` in its ``setting``?"""
+    """A batch of queries: the initial state ``u0``, its ``setting``, and the ``time`` at which the state is wanted."""
 
     u0: Array
     setting: Setting

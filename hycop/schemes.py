@@ -1,4 +1,4 @@
-"""Classical splittings as data: each writes the same kind of program that a policy writes."""
+"""Classical splittings as data. They write programs, as policies do."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Scheme:
         return f"{self.name}{repeat}{f'(outer={self.outer})' if self.outer else ''}"
 
     def with_substeps(self, substeps: int) -> Scheme:
-        """The scheme with each of its steps cut into equal ones: scheme×m."""
+        """scheme×m: the whole scheme m times in a row, each time for 1/m of the query time."""
         if substeps < 1:
             raise InvalidInputError(f"scheme {self.name}: {substeps} substeps; at least 1 is needed")
         if self.substeps * substeps > MOST_SUBSTEPS:
@@ -58,7 +58,7 @@ class Scheme:
         return replace(self, outer=primitive)
 
     def within(self, cover: Sequence[str] | None) -> Scheme:
-        """The scheme for some primitives of a dictionary that has more."""
+        """The scheme restricted to the primitives of a cover."""
         return replace(self, cover=None if cover is None else tuple(cover))
 
     def _covered(self, dictionary: Dictionary) -> Dictionary:
@@ -116,7 +116,8 @@ class Scheme:
 
 
 def process_order(dictionary: Dictionary, setting: Setting, outer: str | None = None) -> tuple[str, ...]:
-    """Primitives from the outermost in: the dictionary's order, ``outer`` first, those of one transform together."""
+    """Primitives from the outermost to the innermost: ``outer`` first, then as in the dictionary; those that share a
+    transform stand together."""
     names = dictionary.names
     for name in names:
         shared = [other for other in names if other != name and dictionary[other].advances & dictionary[name].advances]
@@ -131,7 +132,7 @@ def process_order(dictionary: Dictionary, setting: Setting, outer: str | None = 
 
 
 def _commuting_groups(names: Sequence[str], dictionary: Dictionary, setting: Setting) -> list[list[str]]:
-    """Primitives that share a transform together, in order of their first member; every other one alone."""
+    """Groups of primitives that share a transform, in order of their first member; any other primitive is alone."""
     groups: dict[object, list[str]] = {}
     for name in names:
         symbol = getattr(dictionary[name], "symbol", None)
@@ -223,9 +224,9 @@ def portfolio(
     covers: Sequence[Sequence[str]] | None = None,
 ) -> tuple[Scheme, ...]:
     """Every named scheme that these primitives can run, with each distinct outer operator, cut into ``substeps``;
-    for each of the ``covers`` if the dictionary has more than one, or more than the equation needs.
+    for each of the ``covers`` if they are given.
 
-    Which of two primitives that share a transform is outside makes no difference, so only the first is offered.
+    Of primitives that share a transform only the first is tried as outer operator: they commute.
     """
     if covers is not None:
         parts = [(cover, Dictionary({name: dictionary[name] for name in cover})) for cover in covers]

@@ -1,4 +1,5 @@
-"""What training has seen: ranges of features and coefficients, longest times, boundary; so, what is outside."""
+"""The scope of training: ranges of features and coefficients, longest times, boundary; and which queries are
+outside."""
 
 from __future__ import annotations
 
@@ -17,14 +18,14 @@ from hycop.primitive import outside_training
 from hycop.query import Query
 
 TIME_TOLERANCE = 1e-6
-"""A time may be longer than the longest trained by this share: files in single precision round it."""
+"""Relative tolerance on the longest trained time: files in single precision round times."""
 
 SAME_COEFFICIENT = 0.1
-"""Share by which a coefficient may differ from the one that all of training had."""
+"""Largest relative difference from a coefficient that was constant in training."""
 
 
 class Values(NamedTuple):
-    """Features of a batch of queries as they are, (batch, name): those that policies see, and those that feed gains."""
+    """Raw features of a batch of queries, (batch, name): those that policies see, and those that feed gains."""
 
     features: Array
     gains: Array
@@ -32,7 +33,7 @@ class Values(NamedTuple):
 
 @dataclass(frozen=True)
 class View:
-    """What a policy sees: named features, those that feed gains, and the ranges over which it has learned them."""
+    """What a policy sees: its features, those that feed gains, and their trained ranges."""
 
     features: FeatureMap
     ranges: FeatureRange
@@ -61,12 +62,12 @@ class View:
         return Inputs(self.ranges.normalised(values.features), clipped, time, barred)
 
     def outside(self, values: Values) -> Array:
-        """Which of the names of which queries lie where nothing was learned, (batch, name)."""
+        """Which features lie outside their trained range, (batch, name)."""
         beyond = ~(values.gains <= np.asarray(self.gain_ranges.high))
         return np.concatenate([self.ranges.outside(values.features), beyond], axis=1)
 
     def far(self, values: Values) -> Array:
-        """Which queries lie further outside than the trained range is wide, (batch,)."""
+        """Which queries have a feature further outside its trained range than that range is wide, (batch,)."""
         return np.asarray(self.ranges.far(values.features).any(axis=1))
 
 
@@ -85,9 +86,9 @@ class Scope:
 
     ``longest`` are the longest dimensionless times of training (crossings, spreads, e-foldings), ``longest_time`` the
     longest time itself where the equation's time scales were guessed. ``constants`` are coefficients that were the same
-    in all of training. ``coefficients`` are ranges of the others: all that was trained where no feature sees them, else
-    only their sign (not of velocities: a mirror turns those round). ``boundary`` is that of training, and ``untrained``
-    names primitives that were swapped in later.
+    in all of training. ``coefficients`` are ranges of the others: the trained range if no feature depends on the
+    coefficient, else only its sign. The sign of a velocity is not flagged: a mirror turns it round. ``boundary`` is
+    that of training, and ``untrained`` names primitives that were swapped in later.
     """
 
     view: View
@@ -115,15 +116,15 @@ class Scope:
         )
 
     def ratio(self, seen: Observed) -> Array:
-        """The query times over the longest trained, (batch,), by the time scale for which that is largest."""
+        """Query time divided by the longest trained time, (batch,): the largest ratio over all time scales."""
         known = np.asarray(self.longest)
         times = dimensionless_times(seen)
         ratio: Array = np.where(known > 0, times / np.where(known > 0, known, 1.0), 0.0).max(axis=1)
         return ratio if self.longest_time is None else np.maximum(ratio, seen.time / self.longest_time)
 
     def far(self, query: Query, values: Values) -> Array:
-        """Queries (batch,) about which training says nothing: a feature or coefficient further outside its range than
-        that is wide, or another value of a constant."""
+        """Queries (batch,) far outside training: a feature or coefficient further outside its range than that range is
+        wide, or another value of a constant."""
         out: Array = self.view.far(values) | self._other_constants(query).any(axis=1)
         for name, (low, high) in self.coefficients.items():
             width, given = high - low, query.setting.params.get(name, np.array(low))
@@ -170,8 +171,8 @@ def constant_coefficients(queries: Sequence[Query]) -> dict[str, float]:
 def coefficient_ranges(
     queries: Sequence[Query], equation: Equation, features: FeatureMap
 ) -> dict[str, tuple[float, float]]:
-    """Of coefficients that differ from query to query: all of what was trained if none of the ``features`` sees them,
-    else, where they all have the same sign, all of that sign (not of velocities: a mirror turns those round)."""
+    """Ranges of the coefficients that vary: the trained range if none of the ``features`` depends on the coefficient,
+    else all values of its sign, if it has only one. Signs of velocities do not count: a mirror turns them round."""
     most = float(np.finfo(np.float64).max)
     found: dict[str, tuple[float, float]] = {}
     for name in queries[0].setting.params:

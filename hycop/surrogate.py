@@ -1,4 +1,4 @@
-"""The surrogate: a dictionary with a policy that has learned to compose it."""
+"""The surrogate: an equation, a dictionary, and a policy that has learned to compose it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from hycop.training.front import work_levels
 from hycop.training.source import Source, keep
 
 
-class UntrustedWarning(HyCOPWarning, UserWarning):
+class UntrustedWarning(HyCOPWarning):
     """A query lies outside what the policy was trained on."""
 
 
@@ -44,7 +44,7 @@ class NotFittedError(HyCOPError, RuntimeError):
 class HyCOP:
     """A surrogate of a PDE solver: ``fit`` learns how to compose the dictionary, ``predict`` answers at any time.
 
-    ``equation`` declares a PDE of one's own; the shipped problems have theirs.
+    ``equation`` declares a PDE of your own; shipped problems bring theirs.
 
     >>> import hycop
     >>> model = HyCOP(hycop.problem("ad1d").dictionary)
@@ -79,7 +79,7 @@ class HyCOP:
 
     def fit(
         self,
-        source: Problem | Dataset,
+        source: Problem | Dataset | None = None,
         held_out: Dataset | None = None,
         *,
         preset: str = "quick",
@@ -93,11 +93,12 @@ class HyCOP:
         start: HyCOP | None = None,
         **settings: object,
     ) -> HyCOP:
-        """Learns from a problem, whose queries it draws, or from a dataset, of which it holds a third back for the gate
-        unless others are given as ``held_out``. ``settings`` change those of the preset. ``start`` is a fitted model
-        whose policy is polished further instead of a new one being searched for. Progress is shown on a terminal unless
-        ``verbose`` is False, and told to ``report`` after every step."""
-        run = _Run(Source(source, held_out, self.equation), self.dictionary, seed, folder, resume, force, executor)
+        """Trains the policy on a problem, whose queries it draws, or on a dataset. The gate uses ``held_out``, by
+        default a third of the dataset. ``settings`` change those of the preset. ``start`` is a fitted model to train on
+        from, without a new search. A terminal shows progress unless ``verbose`` is False; ``report`` is called after
+        every step."""
+        given = _checked_source(self, source)
+        run = _Run(Source(given, held_out, self.equation), self.dictionary, seed, folder, resume, force, executor)
         with run.prepared(preset, settings, report, verbose) as (task, config, tell):
             begin = None if start is None else (start.model.policy, start.model.theta)
             self._model = run.learned(task, config, tell, run.folder, begin)
@@ -105,7 +106,7 @@ class HyCOP:
 
     def front(
         self,
-        source: Problem | Dataset,
+        source: Problem | Dataset | None = None,
         held_out: Dataset | None = None,
         *,
         points: int = 6,
@@ -119,9 +120,11 @@ class HyCOP:
         verbose: bool = True,
         **settings: object,
     ) -> list[HyCOP]:
-        """What accuracy costs: models for at most ``points`` amounts of work, from the least that covers every process
-        to the most that ``max_steps`` (and ``max_work``) allow. With a folder each has one of its own there."""
-        run = _Run(Source(source, held_out, self.equation), self.dictionary, seed, folder, resume, force, executor)
+        """Accuracy against cost: models for at most ``points`` amounts of work, from the least that covers every
+        process to the most that ``max_steps`` (and ``max_work``) allow. In a ``folder`` each model has a folder of its
+        own."""
+        given = _checked_source(self, source)
+        run = _Run(Source(given, held_out, self.equation), self.dictionary, seed, folder, resume, force, executor)
         models: list[HyCOP] = []
         with run.prepared(preset, settings, report, verbose) as (task, config, tell):
             for index, most in enumerate(work_levels(task, config, points)):
@@ -141,7 +144,7 @@ class HyCOP:
         lengths: Sequence[float] | Array | None = None,
         boundary: str | Sequence[str] | None = None,
     ) -> Query:
-        """The questions that ``predict`` answers: every state at every time, sample-major."""
+        """The query that ``predict`` answers: every state at every time, sample by sample."""
         model = self.model
         u0, box, asked = np.asarray(u0), model.box, _checked_times(times)
         if u0.ndim != 2 + box.axes or not u0.shape[0]:
@@ -156,6 +159,9 @@ class HyCOP:
             box.boundary if boundary is None else boundary,  # type: ignore[arg-type]
         )
         setting = Setting(grid, model.equation.channels, params)  # type: ignore[arg-type]
+        for name, coefficient in model.equation.coefficients.items():
+            if name in setting.params:
+                coefficient.check(name, setting.params[name])
         if asked.size == 1:
             return Query(u0, setting, np.full(u0.shape[0], asked[0]))
         return Query(u0, setting, np.zeros(u0.shape[0])).at(asked)
@@ -197,7 +203,7 @@ class HyCOP:
         lengths: Sequence[float] | Array | None = None,
         boundary: str | Sequence[str] | None = None,
     ) -> Array:
-        """True where a query lies outside what was trained: the range of a feature, the boundary; (batch, time)."""
+        """True where a query lies outside training, (batch, time); ``answer`` gives the reasons."""
         query = self.query(u0, params, times, lengths, boundary)
         flags = np.zeros(query.batch, dtype=bool)
         for outside in self.model.outside_training(query).values():
@@ -224,17 +230,17 @@ class HyCOP:
         return self.model.solve(query)
 
     def trace(self, query: Query, steps: Sequence[int] | None = None) -> Trace:
-        """Every state on the way (or only those after some ``steps``), as the model runs its programs."""
+        """The states after every step of the model's programs, or only after some ``steps``."""
         model = self.model
         return trace(model.programs(query), model.dictionary, query, refinement=model.refinement, steps=steps)
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
-        """Writes a model folder, from which ``load`` makes this model again to the bit."""
+        """Writes a model folder. ``load`` restores the model to the bit."""
         save_model(self.model, folder, overwrite=overwrite)
 
     @classmethod
     def load(cls, folder: str | Path, primitives: Mapping[str, Primitive] | None = None) -> HyCOP:
-        """The model of a folder; ``primitives`` gives those that no package offers, by name in the dictionary."""
+        """Loads a model folder; ``primitives`` gives, by name, those that no installed package offers."""
         return cls.of(load_model(folder, primitives))
 
 
@@ -317,10 +323,19 @@ def _check_parts(dictionary: object, equation: object) -> None:
         raise InvalidInputError(f"equation is a {type(equation).__name__}: give a hycop.Equation, or nothing")
 
 
+def _checked_source(model: object, source: Problem | Dataset | None) -> Problem | Dataset:
+    if not isinstance(model, HyCOP):  # called on the class
+        raise InvalidInputError("a model composes a dictionary: call HyCOP(problem.dictionary).fit(problem), or front")
+    if source is None:
+        raise InvalidInputError("nothing to learn from: give hycop.problem(name) or a hycop.Dataset")
+    return source
+
+
 def _check_params(params: object, equation: Equation) -> None:
     if not isinstance(params, Mapping):
         names = ", ".join(f"'{name}': …" for name in equation.coefficients)
-        raise InvalidInputError(f"params is a {type(params).__name__}: give them by name, {{{names}}}")
+        shown = "'name': value" if equation.guessed else names
+        raise InvalidInputError(f"params is a {type(params).__name__}: give them by name, {{{shown}}}")
     equation.check_names(params, complete=False)
 
 
@@ -353,7 +368,7 @@ def _checked_lengths(lengths: object, batch: int, axes: int) -> Array:
 
 
 def _summary(model: Model) -> str:
-    """What a reader wants to know of a model: equation, dictionary, policy, a typical program, the gate's decision."""
+    """A readable summary of a model: equation, dictionary, policy, a typical program, the gate's decision."""
     view, equation = model.scope.view, model.equation
     middle = Inputs(np.zeros((1, len(view.features.names))), np.zeros((1, len(view.gain_features.names))), np.ones(1))
     typical = model.policy.programs(model.theta[None], middle)[0] if model.gate.kept else None

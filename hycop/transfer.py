@@ -19,13 +19,13 @@ from hycop.query import Query
 from hycop.surrogate import HyCOP
 
 ELSEWHERE = 2
-"""Programs are cut so many times finer once their boundary is not the trained one any more."""
+"""Factor on the substeps of programs when a swap leaves the trained boundary."""
 
 COMPARED = 8
 """Queries on which a swapped model is compared with itself."""
 
 WORSE = 5.0
-"""Growth of that difference by a swap from which on finer programs are advised."""
+"""More substeps are advised if a swap makes that difference larger by this factor."""
 
 
 class Swapped(NamedTuple):
@@ -45,13 +45,13 @@ def swap(
 ) -> Swapped:
     """A new model with the policy, theta and features of the old one, and with other ``boundary`` or ``primitives``.
 
-    A primitive is given as an object, as the name of one (``MusclAdvection``), or as a dictionary, of a problem with
-    this equation, that has it (``muscl``). Where a primitive does not know the new boundary, those that do are named,
-    or with ``auto`` the one of highest order among them takes its place.
+    A primitive is given as an object, by its name (``MusclAdvection``), or by the name of a dictionary that has it
+    (``muscl``), of any problem with this equation. If a primitive cannot handle the new boundary, the error names those
+    that can; with ``auto`` the one of highest order replaces it.
 
-    What commuted in one box may not in another: a program with a single step of advection is exact among periodic ends
-    and poor between walls. ``substeps`` cuts every program so many times finer; if it is not given, leaving the trained
-    boundary doubles what it was and coming back halves it. ``unsettled`` tells whether that is enough.
+    Processes that commute in one box may not commute in another: a program with a single step of advection is exact in
+    a periodic box and poor between walls. ``substeps`` cuts every program that many times finer. By default, leaving
+    the trained boundary doubles it and coming back halves it. ``unsettled`` tells whether that is enough.
     """
     _check_parts(model, primitives)
     before = model.model
@@ -105,16 +105,17 @@ def _check_parts(model: HyCOP, primitives: Mapping[str, str | Primitive] | None)
 def unsettled(model: HyCOP, query: Query) -> float:
     """How much answers change if programs are cut twice as finely: mean relative L2 norm.
 
-    A composition of order p errs by this over 1 − 2^−p: by a third more at second order, by twice this at first and
-    more between walls, where layers slow convergence down; unless it has learned to make up for other errors.
+    The error of a composition of order p is this divided by 1 − 2^−p: a third more at second order, twice as much at
+    first order, and more between walls, where layers slow convergence. A learned program that makes up for other errors
+    may do better.
     """
     twice = replace(model.model, substeps=2 * model.model.substeps)
     return float(rel_l2(model.solve(query).states, twice.solve(query).states, query.setting).mean())
 
 
 class Settled(NamedTuple):
-    """How much answers change with finer programs, before and after a swap, on some queries; ``remark`` says what that
-    means. Nothing if no problem can draw queries for the model."""
+    """Change of the answers under finer programs before and after a swap; ``remark`` says what it means. All empty if
+    no problem can draw queries for the model."""
 
     before: float | None
     after: float | None
@@ -128,7 +129,7 @@ def compared(before: HyCOP, after: HyCOP) -> Settled:
         return Settled(None, None, "")
     told = f"with programs twice as fine its answers to {COMPARED} queries of split id"
     found: list[float] = []
-    # as fine as each other, so that what differs is due to the swap
+    # equally fine, so that any difference is due to the swap
     as_fine = HyCOP.of(replace(before.model, substeps=after.model.substeps))
     try:
         for model in (as_fine, after):
@@ -145,8 +146,8 @@ def compared(before: HyCOP, after: HyCOP) -> Settled:
 
 
 def _substeps(model: Model, boundary: tuple[str, ...], asked: int | None) -> int:
-    """What was asked for, or that of the model, times or over ``ELSEWHERE`` where the swap leaves the trained boundary
-    or comes back to it."""
+    """The substeps that were asked for. By default those of the model, times ``ELSEWHERE`` if the swap leaves the
+    trained boundary, divided by it if the swap comes back."""
     if asked is not None:
         if type(asked) is not int or not 1 <= asked <= MOST_SUBSTEPS:
             raise InvalidInputError(f"substeps is {asked!r}: a whole number from 1 to {MOST_SUBSTEPS} is needed")
@@ -190,8 +191,8 @@ def _standing_in(name: str, other: str, old: Primitive, offered: Mapping[str, Di
 
 
 def _able(dictionary: Dictionary, name: str, offered: Mapping[str, Dictionary], grid: Grid, auto: bool) -> Primitive:
-    """The primitive of highest order that could stand in for one and knows the boundaries; with ``auto``, else those
-    that could are named."""
+    """With ``auto``, the primitive of highest order that can replace one and handles the boundaries; else an error that
+    names those that can."""
     able = {
         _kind(one): one
         for parts in offered.values()

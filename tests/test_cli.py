@@ -2,48 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 import hycop
-from hycop.cli import main
 from hycop.experiments.demo import TRAINING
-
-ROOT = Path(__file__).parents[1]
-
-
-class Result(NamedTuple):
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-def hycop_command(*words: str | Path, folder: Path = ROOT) -> Result:
-    """The command in this process (starting one costs two seconds), with what it would print and return."""
-    stdout, stderr = io.StringIO(), io.StringIO()
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        contextlib.redirect_stdout(stdout),
-        contextlib.redirect_stderr(stderr),
-    ):
-        patch.setattr(sys, "argv", ["hycop", *map(str, words)])
-        patch.setenv("COLUMNS", "200")
-        patch.chdir(folder)
-        try:
-            main()
-            code = 0
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-    return Result(code, stdout.getvalue(), stderr.getvalue())
+from tests.helpers import ROOT, hycop_command
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ import hycop
 from hycop.cli.terminal import show
 from hycop.data import write_pdebench
 from hycop.query import Setting
-from tests.test_cli import Result, hycop_command
+from tests.helpers import Result, hycop_command
 
 STRANG = ("--scheme", "strang")
 

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import hycop
-from tests.test_cli import Result, hycop_command
+from hycop.training.config import settings_table
+from tests.helpers import Result, hycop_command
 
 FAST = ("samples=16", "tries=1", "patterns=1", "rounds=1", "iterations=2", "shape=[16]")
 LIGHT = ("tries=1", "patterns=1", "rounds=1", "iterations=2", "max_steps=4", "dictionary=upwind")
@@ -28,7 +29,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "ad"
     result = train(folder)
     assert result.returncode == 0, result.stderr
-    assert "best classical at equal work" in result.stdout
+    assert "best classical scheme at equal work" in result.stdout
     return folder
 
 
@@ -50,11 +51,37 @@ def test_predict_flags_what_it_was_not_trained_for(run: Path, tmp_path: Path) ->
     for suffix in ("nc", "npz"):
         target = tmp_path / f"out.{suffix}"
         result = hycop_command("predict", run, tmp_path / "in.nc", target, "--times", "0.2,0.5")
-        assert result.returncode == 0 and "outside the trained range of peclet" in result.stderr
+        assert (
+            result.returncode == 0
+            and "lie outside the trained range of" in result.stderr
+            and "peclet_x" in result.stderr
+        )
         answer = hycop.load(target)
         assert answer.untrusted is not None and answer.untrusted.shape == (6, 3)
         assert not answer.untrusted[:, 0].any() and answer.untrusted[:, 1:].any(axis=1).mean() > 0.5
         assert answer.take(slice(0, 2)).at(1).untrusted.shape == (2, 2)  # type: ignore[union-attr]
+
+
+def test_predict_as_json_is_rows_with_reasons(run: Path, tmp_path: Path) -> None:
+    hycop.save(hycop.problem("ad1d").sample(4, "ood", seed=1, estimated=0), tmp_path / "in.nc")
+    words = ("predict", run, tmp_path / "in.nc", tmp_path / "out.nc", "--times", "0,0.2,0.5", "--json")
+    result = hycop_command(*words, tmp_path / "rows.json")
+    assert result.returncode == 0, result.stderr
+    rows = json.loads((tmp_path / "rows.json").read_text())["rows"]
+    assert [(row["sample"], row["time"]) for row in rows] == [(i, t) for i in range(4) for t in (0.0, 0.2, 0.5)]
+    model, data = hycop.HyCOP.load(run), hycop.load(tmp_path / "in.nc")
+    answer = model.answer(model.query(data.states[:, 0], data.setting.params, [0.0, 0.2, 0.5]))
+    assert [tuple(row["reasons"]) for row in rows] == list(answer.reasons)
+    assert [row["untrusted"] for row in rows] == answer.untrusted.tolist() and answer.untrusted.any()
+    assert not any(row["untrusted"] for row in rows if row["time"] == 0)
+
+
+def test_train_lists_its_settings() -> None:
+    result = hycop_command("train", "--settings")
+    assert result.returncode == 0, result.stderr
+    lines = {line.split()[0]: line for line in result.stdout.splitlines() if line.strip()}
+    for setting in settings_table():
+        assert setting.name in lines, setting.name
 
 
 def test_a_finished_model_is_not_trained_over(run: Path) -> None:

@@ -25,36 +25,12 @@ from hycop.primitives import (
 )
 from hycop.query import Channel, Query, Setting
 from hycop.schemes import splitting
+from tests.helpers import CONSERVATIVE, SHOCKS, SPECTRAL, conserved, nrmse, primitive_fields, setting_of
 
 KINDS = (CentralEuler, MusclEuler, SqrtDensityViscosity, FiniteVolumeGasViscosity, CompressibleNavierStokes)
 every_kind = pytest.mark.parametrize("kind", KINDS)
 euler_kinds = pytest.mark.parametrize("kind", [CentralEuler, MusclEuler])
 viscous_kinds = pytest.mark.parametrize("kind", [SqrtDensityViscosity, FiniteVolumeGasViscosity])
-
-CONSERVATIVE = Dictionary({"euler": CentralEuler(), "viscosity": FiniteVolumeGasViscosity()})
-SHOCKS = Dictionary({"euler": MusclEuler(), "viscosity": FiniteVolumeGasViscosity()})
-SPECTRAL = Dictionary({"euler": CentralEuler(), "viscosity": SqrtDensityViscosity()})
-
-
-def conserved(density: Array, velocities: list[Array], pressure: Array, gamma: float) -> Array:
-    """The state (batch, channel, *grid) of primitive fields (batch, *grid)."""
-    density, pressure, *velocities = np.broadcast_arrays(density, pressure, *velocities)
-    energy = pressure / (gamma - 1) + sum(0.5 * density * v**2 for v in velocities)
-    return np.stack([density, *(density * v for v in velocities), energy], axis=1)
-
-
-def primitive_fields(u: Array, gamma: float) -> Array:
-    """Density, velocities and pressure, (batch, channel, *grid)."""
-    density, momenta, energy = u[:, :1], u[:, 1:-1], u[:, -1:]
-    pressure = (gamma - 1) * (energy - 0.5 * (momenta**2).sum(axis=1, keepdims=True) / density)
-    return np.concatenate([density, momenta / density, pressure], axis=1)
-
-
-def setting_of(
-    shape: tuple[int, ...], lengths: float = 1.0, boundary: str | tuple[str, ...] = "periodic", **params: float
-) -> Setting:
-    values = {"gamma": 1.4, "eta": 0.0, "zeta": 0.0} | params
-    return Setting(Grid.box(shape, lengths, boundary), gas_channels(len(shape)), values)
 
 
 def random_flow(seed: int, n: int, batch: int, time: float = 0.05) -> Query:
@@ -79,13 +55,6 @@ def random_flow(seed: int, n: int, batch: int, time: float = 0.05) -> Query:
     )
     setting = Setting(grid, gas_channels(2), {"gamma": gamma, "eta": 0.1, "zeta": 0.1})
     return Query(u, setting, np.full(batch, time))
-
-
-def nrmse(u: Array, truth: Array, gamma: float = 5 / 3) -> Array:
-    """RMSE over the field relative to its RMS, for density, velocities and pressure, mean over samples."""
-    ours, theirs = primitive_fields(u, gamma), primitive_fields(truth, gamma)
-    error = np.sqrt(((ours - theirs) ** 2).mean(axis=(2, 3)) / (theirs**2).mean(axis=(2, 3)))
-    return error.mean(axis=0)
 
 
 # ---------------------------------------------------------------------------------------- the contract

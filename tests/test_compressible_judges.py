@@ -21,7 +21,7 @@ from hycop.primitives import (
 )
 from hycop.query import Query, Setting
 from hycop.schemes import splitting
-from tests.test_compressible import CONSERVATIVE, SHOCKS, SPECTRAL, conserved, nrmse, primitive_fields, setting_of
+from tests.helpers import CONSERVATIVE, SHOCKS, SPECTRAL, conserved, nrmse, primitive_fields, setting_of
 
 FIXTURE = (
     Path(__file__).resolve().parents[2] / "shared" / "data" / "2D_CFD_Rand_M0.1_Eta0.1_Zeta0.1_periodic_128_sample.hdf5"

@@ -53,7 +53,7 @@ def test_absurd_values_are_one_short_line(value: object, said: str) -> None:
 
 def test_an_earlier_name_is_explained() -> None:
     with pytest.raises(InvalidInputError, match=r"^setting 'repeats' is now called substeps$"):
-        configured("quick", {"substeps": 2})
+        configured("quick", {"repeats": 2})
 
 
 @pytest.mark.parametrize(

@@ -39,10 +39,10 @@ def test_the_opponent_of_a_dictionary_with_a_redundant_primitive_leaves_it_out()
     dictionary = hycop.Dictionary({**PROBLEM.dictionary, "damping": Damping()})
     model = HyCOP(dictionary).fit(PROBLEM, **SMALL).model
     assert model.gate.cover == ("advection", "diffusion")
-    assert model.gate.classical_error < 1e-3 and model.held_out_error < 1.01 * model.gate.classical_error
+    assert model.gate.classical_error < 1e-3 and model.gate.error < 1.01 * model.gate.classical_error
     data = PROBLEM.sample(4, "train", seed=5)
     late = hycop.Query(data.query.u0, data.setting, 4.0 * data.query.time)
-    mass = HyCOP.of(model).measure(late).states.mean(axis=(1, 2))
+    mass = HyCOP.of(model).solve(late).states.mean(axis=(1, 2))
     np.testing.assert_allclose(mass, data.query.u0.mean(axis=(1, 2)), rtol=1e-2)
 
 
@@ -76,7 +76,7 @@ def test_overlapping_primitives_train_save_and_load(tmp_path: Path) -> None:
     model.save(tmp_path / "run")
     data = PROBLEM.sample(4, "train", seed=5)
     again = HyCOP.load(tmp_path / "run")
-    np.testing.assert_array_equal(again.measure(data.query).states, model.measure(data.query).states)
+    np.testing.assert_array_equal(again.solve(data.query).states, model.solve(data.query).states)
 
 
 def test_single_precision_learns_as_double_does(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,9 +15,9 @@ from hycop.errors import DatasetError, InvalidInputError
 from hycop.execution import refined_query
 from hycop.experiments.dam_break import exact_dam
 from hycop.grid import prolong, restrict
-from hycop.problems import same_equation
+from hycop.problems import problems_with
 from hycop.references.dam_break import middle_depth, straight_dam
-from tests.test_cli import hycop_command
+from tests.helpers import hycop_command
 
 G = 9.81
 WENO5 = hycop.problem("dambreak2d").dictionaries["weno5"]
@@ -74,8 +74,10 @@ def test_a_file_with_a_dry_bed_goes_to_the_dictionary_that_bears_it(tmp_path: Pa
     assert 0 < json.loads((tmp_path / "e.json").read_text())["rows"][0]["value"] < 0.15
     with pytest.raises(DatasetError, match="'dambreak2d', but 'swe2d' is asked for"):
         load(tmp_path / "dry.nc", "swe2d")
-    assert load(tmp_path / "dry.nc", "swe2d", same_equation("swe2d")).problem == "dambreak2d"
-    assert same_equation("ns2d") == {"ns2d", "ns2d-pdebench"} and same_equation("somebody's") == frozenset()
+    assert load(tmp_path / "dry.nc", "swe2d", problems_with(hycop.problem("swe2d").equation)).problem == "dambreak2d"
+    gas = hycop.problem("ns2d").equation
+    assert problems_with(gas) == ("ns2d", "ns2d-pdebench")
+    assert problems_with(replace(gas, processes=("somebody's",))) == ()
 
 
 def test_errors_name_the_sample_of_the_file(tmp_path: Path) -> None:

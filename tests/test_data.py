@@ -17,41 +17,7 @@ from hycop.data import Dataset, load, save
 from hycop.errors import InvalidInputError
 from hycop.grid import Grid
 from hycop.query import Channel, Setting
-
-SUFFIXES = [".nc", ".npz"]
-
-
-def make(
-    shape: tuple[int, ...] = (6,),
-    *,
-    samples: int = 3,
-    times: int = 3,
-    dtype: Any = np.float64,
-    boundary: Any = "periodic",
-    channels: tuple[Channel, ...] = (Channel("u"),),
-    seed: int = 7,
-) -> Dataset:
-    rng = np.random.default_rng(seed)
-    grid = Grid(shape, rng.uniform(1.0, 9.0, (samples, len(shape))), Grid.box(shape, boundary=boundary).boundary)
-    setting = Setting(grid, channels, {"cx": rng.normal(size=samples), "g": 9.81})
-    states = rng.normal(size=(samples, times, len(channels), *shape)).astype(dtype)
-    clock = np.cumsum(rng.uniform(0.0, 1.0, (samples, times)), axis=1)
-    clock[:, 0] = 0.0
-    return Dataset("toy", "train", states, clock, setting, seed, "exact", 1e-9, "0.1.0")
-
-
-def assert_same(a: Dataset, b: Dataset) -> None:
-    for field in ("problem", "split", "seed", "reference", "reference_error", "version"):
-        assert getattr(a, field) == getattr(b, field), field
-    assert a.states.dtype == b.states.dtype
-    assert a.setting.channels == b.setting.channels
-    assert a.setting.grid.boundary == b.setting.grid.boundary
-    assert list(a.setting.params) == list(b.setting.params)
-    for x, y in [(a.states, b.states), (a.times, b.times), (a.setting.grid.lengths, b.setting.grid.lengths)]:
-        np.testing.assert_array_equal(x, y)
-    for name, value in a.setting.params.items():
-        np.testing.assert_array_equal(value, b.setting.params[name])
-
+from tests.helpers import SUFFIXES, assert_same, make, write_foreign
 
 # In memory
 
@@ -284,27 +250,6 @@ def test_awkward_parameter_names(tmp_path: Path, suffix: str) -> None:
 
 
 # Files of other tools
-
-
-def foreign(**replaced: Any) -> dict[str, Any]:
-    variables = {
-        "h": (("sample", "time", "x"), np.ones((2, 3, 4), np.float32)),
-        "m": (("sample", "time", "x"), np.zeros((2, 3, 4), np.float32)),
-        "time": (("sample", "time"), np.tile([0.0, 0.5, 1.0], (2, 1))),
-        "lengths": (("sample", "axis"), np.array([[1.0], [2.0]])),
-        "g": (("sample",), np.array([9.0, 10.0])),
-        "x": (("x",), np.arange(4.0)),
-    } | replaced
-    return {name: variable for name, variable in variables.items() if variable is not None}
-
-
-def write_foreign(path: Path, attrs: dict[str, Any] | None = None, **replaced: Any) -> Path:
-    variables, attrs = foreign(**replaced), attrs or {}
-    if path.suffix == ".npz":
-        np.savez(path, **{name: variable[1] for name, variable in variables.items()}, **attrs)
-    else:
-        xr.Dataset(variables, attrs=attrs).to_netcdf(path, engine="h5netcdf")
-    return path
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)

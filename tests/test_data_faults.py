@@ -18,7 +18,7 @@ import xarray as xr
 from hycop import files
 from hycop.data import load, save
 from hycop.errors import DatasetError, InvalidInputError, OutputError
-from tests.test_data import SUFFIXES, assert_same, foreign, make, write_foreign
+from tests.helpers import SUFFIXES, assert_same, foreign, make, write_foreign
 
 # Faults on reading
 

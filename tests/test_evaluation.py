@@ -152,13 +152,13 @@ def test_limits_of_several_seeds_are_one_row(data: hycop.Dataset) -> None:
 def test_the_portfolio_holds_every_distinct_scheme(data: hycop.Dataset) -> None:
     chosen = hycop.problem("adr2d")
     one, _, query = data.setting.take(slice(0, 1)), data, data.query.take(slice(0, 1))
-    names = [str(scheme) for scheme in portfolio(chosen.dictionary, one, copies=(1, 2))]
+    names = [str(scheme) for scheme in portfolio(chosen.dictionary, one, substeps=(1, 2))]
     assert "SABA5 x2" in names and "Strang(outer=reaction)" in names
     assert not any("diffusion" in name or "Yoshida" in name for name in names)
     assert len(names) == len(set(names)) == 2 * 8 * 2
     muscl = chosen.dictionaries["muscl"]
     assert any("outer=diffusion" in str(scheme) for scheme in portfolio(muscl, one))
-    for scheme in portfolio(muscl, one, copies=(2,)):
+    for scheme in portfolio(muscl, one, substeps=(2,)):
         totals = scheme.programs(query, muscl).time_per_primitive()
         assert np.allclose(totals, 0.2, atol=1e-12)
     turning = hycop.Dictionary({"advection": chosen.dictionary["advection"], "reaction": chosen.dictionary["reaction"]})

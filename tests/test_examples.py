@@ -9,7 +9,11 @@ from pathlib import Path
 
 import pytest
 
-EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
+SLOW = ("own_pde.py",)
+EXAMPLES = [
+    pytest.param(path, marks=[pytest.mark.validate] if path.name in SLOW else [])
+    for path in sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
+]
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
@@ -34,6 +38,7 @@ class SLURMCluster(LocalCluster):
 """
 
 
+@pytest.mark.validate
 @pytest.mark.parametrize("block", [0, 1], ids=["LocalCluster", "SLURMCluster"])
 def test_scripts_for_clusters(block: int, tmp_path: Path) -> None:
     """As they stand in the documentation, but for a smaller run, and without SLURM."""

@@ -158,13 +158,13 @@ def wrong_shape(first: int, count: int) -> Array:
     return np.zeros(count + 1)
 
 
-@pytest.mark.parametrize("workers", [1, 4])
+@pytest.mark.parametrize("workers", [2, *(pytest.param(count, marks=pytest.mark.validate) for count in (1, 4))])
 def test_number_of_processes_does_not_matter(workers: int) -> None:
     with ProcessExecutor(workers) as crew:
         assert np.array_equal(crew.map(Noise(), MEMBERS), EXPECTED)
 
 
-@pytest.mark.parametrize("workers", [1, 4])
+@pytest.mark.parametrize("workers", [2, *(pytest.param(count, marks=pytest.mark.validate) for count in (1, 4))])
 def test_number_of_dask_workers_does_not_matter(workers: int) -> None:
     pytest.importorskip("distributed")
     with DaskExecutor(workers=workers) as crew:

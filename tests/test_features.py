@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -12,7 +11,15 @@ from hypothesis import strategies as st
 
 import hycop
 from hycop.errors import InvalidInputError, UnknownNameError
-from hycop.features import FEATURES, FeatureMap, FeatureRange, available, clock
+from hycop.features import (
+    FEATURES,
+    FeatureMap,
+    FeatureRange,
+    Observed,
+    available,
+    dimensionless_times,
+    features_of_kind,
+)
 from hycop.policy import Allotment, Pattern, SlotPolicy
 from hycop.problems import PROBLEMS
 from hycop.references.fourier import cell_averages
@@ -53,9 +60,7 @@ def smooth_query(
     return hycop.Query(averages, setting, np.full(2, 0.3) * second)
 
 
-GRID_FREE = available(
-    [name for name in FEATURES if not name.startswith(("raw_", "cell_", "unit_"))], smooth_query((14, 16, 13))
-)
+GRID_FREE = available(features_of_kind("general"), smooth_query((14, 16, 13)))
 
 
 @pytest.mark.parametrize("name", [name for name in GRID_FREE if not name.endswith("_z")])
@@ -95,14 +100,11 @@ def test_one_and_three_dimensions() -> None:
 @pytest.mark.parametrize("name", sorted(PROBLEMS))
 def test_every_problem_has_features_that_vary(name: str) -> None:
     chosen = hycop.problem(name)
-    if name.startswith("ns2d"):  # a solution takes seconds
-        data = replace(chosen, estimated=0).sample(4, "train", seed=0, shape=(16, 16), times=[0.001, 0.002])
-    elif name == "dambreak2d":
-        data = chosen.sample(4, "train", seed=0, shape=(16, 16), times=[0.1, 0.2])
-    else:
-        data = chosen.sample(24 if "2d" not in name else 6, "train", seed=0)
+    query = chosen.queries(24 if "2d" not in name else 6, "train")
+    if name.startswith("ns2d"):  # whose samples are all asked at the same time, but at several
+        query = hycop.Query(query.u0, query.setting, query.time * np.linspace(0.5, 1.0, query.batch))
     still = ("froude_x", "froude_y") if name == "dambreak2d" else ()  # water behind a dam is at rest
-    values = FeatureMap(tuple(set(chosen.equation.features) - set(still)))(data.query)
+    values = FeatureMap(tuple(set(chosen.equation.features) - set(still)))(query)
     assert np.isfinite(values).all() and (np.ptp(values, axis=0) > 0).all()
 
 
@@ -127,11 +129,15 @@ def test_the_range_of_the_training_set_contains_it() -> None:
     assert not FeatureRange.of(values).outside(values).any()
 
 
-def test_clock_counts_crossings_spreads_and_foldings() -> None:
-    query = smooth_query((8, 8))
-    expected = query.setting.param("r") * query.time
-    assert np.allclose(clock(query)[:, 2], expected)
-    assert np.allclose(clock(query.at([0.6]))[:, 0], 2 * clock(query)[:, 0])
+def test_dimensionless_times_are_crossings_spreads_and_foldings() -> None:
+    query, equation = smooth_query((8, 8), length=2.0), hycop.problem("adr2d").equation
+    params, time = query.setting.params, query.time
+    times = dimensionless_times(Observed(query, equation))
+    assert np.allclose(times[:, 0], (params["cx"] + params["cy"]) * time / 2.0)
+    assert np.allclose(times[:, 1], (params["Dx"] + params["Dy"]) * time / 4.0)
+    assert np.allclose(times[:, 2], params["r"] * time)
+    with pytest.raises(InvalidInputError, match="need the equation"):
+        dimensionless_times(Observed(query))
 
 
 def test_bad_names_and_ranges() -> None:

@@ -17,7 +17,7 @@ from hycop.primitives import ExactLogistic
 from hycop.primitives.examples import scalar_example
 from hycop.program import EMPTY, Program, ProgramBatch
 from hycop.query import Query, Setting
-from tests.test_program import DICTIONARY, query_of
+from tests.helpers import DICTIONARY, query_of
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ from hycop import files
 from hycop.data import PDEBenchFile, load, save
 from hycop.data.hdf5 import checked_hdf5
 from hycop.errors import DatasetError, InvalidInputError
-from tests.test_data import assert_same, make
-from tests.test_pdebench import write_gas
+from tests.helpers import assert_same, make, write_gas
 
 SECRET = np.arange(72.0, dtype=np.float32) + 1.0
 

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import hycop
+from benchmarks.data import adr_query
 from hycop.errors import HyCOPError
 from hycop.grid import Array
 from hycop.primitive import fingerprint, update_work
@@ -23,7 +24,7 @@ from hycop.query import Setting
 from hycop.surrogate import UntrustedWarning
 
 PROBLEM = hycop.problem("adr2d")
-SMALL = {"shape": (16, 16), "samples": 16, "tries": 1, "patterns": 1, "rounds": 1, "iterations": 2, "verbose": False}
+SMALL = {"tries": 1, "patterns": 1, "rounds": 1, "iterations": 2, "max_steps": 4, "verbose": False}
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,13 +74,21 @@ def nudged(one: TinyNetwork) -> TinyNetwork:
 DICTIONARY = PROBLEM.dictionary.swapping("reaction", network())
 
 
+def dataset() -> hycop.Dataset:
+    """A small task whose truth is that of a costly scheme with the exact reaction."""
+    query = adr_query(96, 8)
+    truth = hycop.run(hycop.splitting("saba4 x4").programs(query, PROBLEM.dictionary), PROBLEM.dictionary, query)
+    times = np.stack([np.zeros(96), query.time], axis=1)
+    return hycop.Dataset("adr2d", "train", np.stack([query.u0, truth], axis=1), times, query.setting)
+
+
 @pytest.fixture(scope="module")
 def model() -> hycop.HyCOP:
-    return hycop.HyCOP(DICTIONARY).fit(PROBLEM, seed=0, **SMALL)
+    return hycop.HyCOP(DICTIONARY).fit(dataset(), seed=0, **SMALL)
 
 
 def answers(model: hycop.HyCOP) -> Array:
-    return model.solve(PROBLEM.queries(3, "id", 5)).states
+    return model.solve(PROBLEM.queries(3, "id", 5, shape=(8, 8))).states
 
 
 def test_it_keeps_the_contract_of_what_has_no_order() -> None:
@@ -93,7 +102,7 @@ def test_a_changed_weight_is_another_primitive() -> None:
 
 
 def test_it_is_trained_with(model: hycop.HyCOP) -> None:
-    data = PROBLEM.sample(20, "id", seed=7)
+    data = dataset()
     errors = hycop.metrics.rel_l2(model.solve(data.query).states, data.truth, data.query.setting)
     assert errors.mean() < 2e-2 and "TinyNetwork" in str(model)
 
@@ -133,7 +142,7 @@ def test_a_registered_network_is_restored_from_the_folder_alone(
 
 def test_swaps_take_it_out_and_in(model: hycop.HyCOP) -> None:
     numerical = hycop.swap(model, primitives={"reaction": "ExactLogistic"}).model
-    query = PROBLEM.queries(3, "id", 5)
+    query = PROBLEM.queries(3, "id", 5, shape=(8, 8))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UntrustedWarning)
         assert numerical.answer(query).untrusted.all()
@@ -149,14 +158,14 @@ RUN = """
 import sys
 sys.path.insert(0, {tests!r})
 import hycop, os
-from test_network_primitive import DICTIONARY, PROBLEM, SMALL, network, nudged
+from test_network_primitive import DICTIONARY, SMALL, dataset, network, nudged
 dictionary = DICTIONARY.swapping("reaction", nudged(network())) if {nudge} else DICTIONARY
 steps = []
 def report(entry):
     steps.append(entry)
     if len(steps) == {kill}:
         os.kill(os.getpid(), 9)
-model = hycop.HyCOP(dictionary).fit(PROBLEM, seed=0, folder={folder!r}, resume={resume}, report=report, **SMALL)
+model = hycop.HyCOP(dictionary).fit(dataset(), seed=0, folder={folder!r}, resume={resume}, report=report, **SMALL)
 model.save({folder!r}, overwrite=True)
 """
 

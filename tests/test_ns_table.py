@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from hycop import surrogate
 from hycop.data import Dataset, write_pdebench
 from hycop.evaluation import Row, limits, opponents
 from hycop.experiments import assembled, find_table, fixtures, ns
 from hycop.experiments.judging import CLASSICAL
 from hycop.experiments.table import Bench
 from hycop.problems import PROBLEMS, compressible
-from hycop.training import TrainingConfig
+from hycop.training import TrainingConfig, source
 
 SMALLEST = {"samples": 8, "max_steps": 5, "tries": 1, "patterns": 1, "rounds": 1, "iterations": 1, "metric": "nrmse"}
 SPLITS = ("pdebench", "id", "ood"), ("converged", "id", "ood")
@@ -35,7 +34,7 @@ def bench(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Bench:
         return self.data(name, "train", seed + 1, 4)
 
     monkeypatch.setattr(Bench, "held_out", held_out)
-    monkeypatch.setattr(surrogate, "FEWEST_HELD_OUT", 1)
+    monkeypatch.setattr(source, "FEWEST_HELD_OUT", 1)
     ns.converged.cache_clear()
     return Bench(2, 1, lambda text, share: None, "quick", tmp_path)
 

@@ -15,13 +15,13 @@ from hycop.grid import Array
 from hycop.policy import Allotment, Pattern, SlotPolicy
 from hycop.primitives import MusclAdvection
 from hycop.query import Query, Setting
-from hycop.training.loop import View
+from hycop.scope import View
 from hycop.training.objective import Objective, Residuals
 
 MUSCL = hycop.problem("ad1d").dictionaries["muscl"]
 
 
-def job_of(budget: str, repeats: int = 1, times: float = 1.0, parts: Dictionary = MUSCL) -> Residuals:
+def job_of(budget: str, substeps: int = 1, times: float = 1.0, parts: Dictionary = MUSCL) -> Residuals:
     """Least squares on five queries, the first of which asks for ``times`` its time."""
     chosen = hycop.problem("ad1d")
     data = chosen.sample(5, "train", seed=0)
@@ -31,22 +31,22 @@ def job_of(budget: str, repeats: int = 1, times: float = 1.0, parts: Dictionary 
     allotment = Allotment.of(parts, chosen.processes, budget, 1)  # type: ignore[arg-type]
     pattern = Pattern((0, 1, 0, 1, 0), (0.2, 0.5, 0.6, 0.5, 0.2))
     policy = SlotPolicy((pattern,), allotment, len(chosen.equation.features))
-    objective = Objective(policy, parts, query, data.truth, view(query), substeps=repeats)
+    objective = Objective(parts, query, data.truth, view(query), substeps=substeps)
     rng = np.random.default_rng(0)
     optimizer = LevenbergMarquardt(difference=1e-6)
     state = optimizer.start(0.1 * rng.standard_normal(policy.size))
-    return Residuals(objective, optimizer, state, rng.uniform(0.5, 2.0, (data.samples, 1)))
+    return Residuals(objective, policy, optimizer, state, rng.uniform(0.5, 2.0, (data.samples, 1)))
 
 
 @pytest.mark.parametrize("budget", ["consistent", "gain", "literal"])
 @pytest.mark.parametrize(("substeps", "times"), [(1, 1.0), (2, 1.0), (1, 0.0)])
-def test_derivatives_by_durations_are_those_by_parameters(budget: str, repeats: int, times: float) -> None:
-    job = job_of(budget, repeats, times)
+def test_derivatives_by_durations_are_those_by_parameters(budget: str, substeps: int, times: float) -> None:
+    job = job_of(budget, substeps, times)
     objective, optimizer, state = job.objective, job.optimizer, job.state
-    edge = 1 + objective.policy.size
+    edge = 1 + job.policy.size
     assert job.blocks == 1 and job.runs == 6 < edge
     found = job(0, 1).reshape(edge, edge)
-    members = objective.outcomes(optimizer.ask(state))[0] - objective.truth
+    members = objective.outcomes(job.policy, optimizer.ask(state))[0] - objective.truth
     each = np.broadcast_to(job.weights[:, :, None], objective.truth.shape).reshape(-1)
     expected = normal_equations(members.reshape(edge, -1), each, optimizer.steps(state)).gram
     size = np.sqrt(np.diagonal(expected))
@@ -67,10 +67,10 @@ class Fragile(MusclAdvection):
 
 def test_a_derivative_that_is_lost_costs_the_parameters_of_its_primitive_only() -> None:
     plain = job_of("consistent")
-    programs = plain.objective.policy.programs(plain.state.theta[None], plain.objective.inputs)
+    programs = plain.policy.programs(plain.state.theta[None], plain.objective.inputs)
     longest = float(programs.durations[programs.ops == 0].max())
     job = job_of("consistent", parts=Dictionary({**MUSCL, "advection": Fragile(longest=longest)}))
-    gram = job(0, 1).reshape(1 + job.objective.policy.size, -1)
+    gram = job(0, 1).reshape(1 + job.policy.size, -1)
     usable = np.isfinite(gram[0])
     assert usable[0] and usable.any() and not usable.all()
     kept = plain(0, 1).reshape(gram.shape)[np.ix_(usable, usable)]

@@ -13,37 +13,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hycop.channels import gas_channels
 from hycop.cli.common import Reading
 from hycop.data import Dataset, PDEBenchFile, save, write_pdebench
 from hycop.data.gas import decode, encode
 from hycop.errors import DatasetError, InvalidInputError, OutputError
-from hycop.grid import Grid, restrict
+from hycop.grid import restrict
 from hycop.problems import find_problem as problem
 from hycop.problems.compressible import PROBLEMS, SIDE
 from hycop.query import Channel, Setting
+from tests.helpers import make_gas, write_gas
 
 FIXTURE = (
     Path(__file__).resolve().parents[2] / "shared" / "data" / "2D_CFD_Rand_M0.1_Eta0.1_Zeta0.1_periodic_128_sample.hdf5"
 )
 needs_fixture = pytest.mark.skipif(not FIXTURE.exists(), reason=f"PDEBench's sample is not at {FIXTURE}")
-
-
-def make_gas(shape: tuple[int, ...] = (6, 4), samples: int = 3, frames: int = 3, gamma: float = 1.4) -> Dataset:
-    rng = np.random.default_rng(1)
-    reported = rng.uniform(0.5, 2.0, (samples * frames, 2 + len(shape), *shape))
-    reported[:, 1:-1] -= 1.2
-    states = encode(reported, gamma).reshape(samples, frames, 2 + len(shape), *shape)
-    setting = Setting(
-        Grid.box(shape, batch=samples),
-        gas_channels(len(shape)),
-        {"gamma": np.full(samples, gamma), "eta": np.full(samples, 0.1), "zeta": np.full(samples, 0.2)},
-    )
-    return Dataset("ns2d", "id", states, np.tile(0.25 * np.arange(frames), (samples, 1)), setting)
-
-
-def write_gas(path: Path) -> None:
-    write_pdebench(make_gas(), path)
 
 
 def write_tensor(path: Path, channels: int | None = None) -> None:

@@ -18,7 +18,7 @@ from hycop.primitives import (
     SpectralDiffusion,
     UpwindAdvection,
 )
-from tests.test_primitives import one_box
+from tests.helpers import one_box
 
 
 @pytest.mark.parametrize("shape", [(16,), (15,), (12, 9)])

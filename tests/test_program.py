@@ -15,15 +15,10 @@ from hycop.errors import IncompatibleError, InvalidInputError, NonFiniteStateErr
 from hycop.execution import distances, measure, run, simplify, trace
 from hycop.grid import Grid, restrict
 from hycop.primitive import transform_work
-from hycop.primitives import ExactLogistic, MusclAdvection, SpectralAdvection, SpectralDiffusion
 from hycop.problems import PROBLEMS
 from hycop.program import EMPTY, Program, ProgramBatch, Step
-from hycop.query import Channel, Query, Setting
-
-EXACT_FLOWS = Dictionary(
-    {"advection": SpectralAdvection(), "diffusion": SpectralDiffusion(), "reaction": ExactLogistic()}
-)
-DICTIONARY = EXACT_FLOWS.adding("muscl", MusclAdvection())
+from hycop.query import Query, Setting
+from tests.helpers import DICTIONARY, EXACT_FLOWS, query_of
 
 properties = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 durations = st.sampled_from([0.0, 0.01, 0.05, 0.1]) | st.floats(0.0, 0.2)
@@ -32,15 +27,6 @@ durations = st.sampled_from([0.0, 0.01, 0.05, 0.1]) | st.floats(0.0, 0.2)
 def programs_of(dictionary: Dictionary, longest: int = 6) -> st.SearchStrategy[Program]:
     steps = st.tuples(st.sampled_from(dictionary.names), durations)
     return st.lists(steps, max_size=longest).map(lambda pairs: Program.of(*pairs))
-
-
-def query_of(batch: int, boundary: str = "periodic", seed: int = 0) -> Query:
-    """Random states in (0, 1) with coefficients of their own."""
-    rng = np.random.default_rng(seed)
-    grid = Grid((6, 5), rng.uniform(0.5, 2.0, (batch, 2)), (boundary,) * 2)
-    params = {name: rng.uniform(0.1, 1.0, batch) for name in ("cx", "cy", "r")}
-    params |= {name: rng.uniform(0.0, 0.1, batch) for name in ("Dx", "Dy")}
-    return Query(rng.uniform(0.1, 0.9, (batch, 1, 6, 5)), Setting(grid, (Channel("u"),), params), np.ones(batch))
 
 
 def batch_of(*programs: Program, names: tuple[str, ...] = DICTIONARY.names) -> ProgramBatch:
@@ -96,22 +82,22 @@ class TestData:
 
     @properties
     @given(st.lists(programs_of(DICTIONARY), min_size=1, max_size=3), st.integers(1, 4))
-    def test_repeated_programs_take_the_same_time(self, programs: list[Program], times: int) -> None:
+    def test_programs_of_more_substeps_take_the_same_time(self, programs: list[Program], substeps: int) -> None:
         batch = batch_of(*programs)
-        again = batch.repeated(times)
-        np.testing.assert_array_equal(again.lengths(), times * batch.lengths())
+        again = batch.with_substeps(substeps)
+        np.testing.assert_array_equal(again.lengths(), substeps * batch.lengths())
         np.testing.assert_allclose(again.time_per_primitive(), batch.time_per_primitive(), atol=1e-15)
         for program, original in zip(again, programs, strict=True):
-            assert [s.primitive for s in program] == [s.primitive for s in original] * times
+            assert [s.primitive for s in program] == [s.primitive for s in original] * substeps
 
     def test_time_per_primitive_adds_up_the_steps(self) -> None:
         batch = batch_of(Program.of(("advection", 0.1), ("reaction", 0.3), ("advection", 0.2)), Program(()))
         np.testing.assert_allclose(batch.time_per_primitive(), [[0.1 + 0.2, 0.0, 0.3, 0.0], [0.0] * 4])
 
-    @pytest.mark.parametrize("times", [0, -1])
-    def test_repeated_needs_a_positive_number(self, times: int) -> None:
-        with pytest.raises(InvalidInputError, match=f"repeated {times} times"):
-            batch_of(Program(())).repeated(times)
+    @pytest.mark.parametrize("substeps", [0, -1])
+    def test_substeps_are_a_positive_number(self, substeps: int) -> None:
+        with pytest.raises(InvalidInputError, match=f"cut into {substeps} substeps"):
+            batch_of(Program(())).with_substeps(substeps)
 
     def test_unknown_names_bring_the_nearest(self) -> None:
         with pytest.raises(UnknownNameError, match="unknown primitive 'advektion': did you mean advection"):

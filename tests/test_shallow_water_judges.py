@@ -10,7 +10,7 @@ from hycop.dictionary import Dictionary
 from hycop.grid import Array, Grid, prolong, restrict
 from hycop.primitives import GravityWave, MomentumAdvection, ShallowWater
 from hycop.query import Query, Setting
-from tests.test_shallow_water import CHANNELS, DATA, SIGNS, G, relative
+from tests.helpers import CHANNELS, DATA, SIGNS, G, relative
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def test_strang_against_pyclaw(
     u0 = prolong(pyclaw["u0_32"], ("periodic", "periodic"), refinement, SIGNS)
     grid = Grid.box(u0.shape[2:], 10.0, batch=8)
     query = Query(u0, Setting(grid, CHANNELS, {"g": pyclaw["g"]}), np.full(8, pyclaw["times"][2]))
-    programs = hycop.splitting("strang(outer=gravity)").times(8).programs(query, dictionary)
+    programs = hycop.splitting("strang(outer=gravity)").with_substeps(8).programs(query, dictionary)
     out, truth = restrict(hycop.run(programs, dictionary, query), (32, 32)), pyclaw["u_32"][:, 2]
     errors = [relative(u, exact) for u, exact in zip(out, truth, strict=True)]
     assert np.mean(errors[:6]) < within and np.mean(errors[6:]) < beyond

@@ -14,7 +14,7 @@ from hycop.errors import InvalidInputError, NonFiniteStateError, UnknownNameErro
 from hycop.grid import Array, Grid, restrict
 from hycop.query import Channel, Setting
 from hycop.references import ColeHopfReference, ShallowWaterReference
-from tests.test_system_references import WATER, hills, line, relative, water
+from tests.helpers import WATER, hills, line, relative, water
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import safetensors.numpy
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -19,10 +20,11 @@ from hycop.model import Model
 from hycop.storage import ModelError, load_model, sealed
 from hycop.surrogate import HyCOP
 
-GOOD = Path(__file__).parent / "models" / "schema1"
+OLD = Path(__file__).parent / "models" / "schema1"
+GOOD = Path(__file__).parent / "models" / "schema2"
 
 properties = settings(
-    max_examples=150,
+    max_examples=100,
     deadline=None,
     derandomize=True,
     database=None,
@@ -84,10 +86,10 @@ def test_folders_that_are_none(tmp_path: Path) -> None:
         ('{"a":' * 100_000 + "1" + "}" * 100_000, "nested too deeply"),
         ("1" * 10_000, "not JSON"),
         ('"\\ud800"', "not a model of HyCOP"),
-        ('{"kind": "hycop-model", "schema_version": 1, "x": "\\ud800"}', "damaged"),
-        ('{"kind": "hycop-model", "schema_version": 1, "x": 1e999}', "damaged"),
-        ('{"kind": "hycop-model", "schema_version": 1}', "sha256 does not match"),
-        ('{"kind": "hycop-model", "schema_version": 2, "new": 1}', "made by a newer hycop"),
+        ('{"kind": "hycop-model", "schema_version": 2, "x": "\\ud800"}', "damaged"),
+        ('{"kind": "hycop-model", "schema_version": 2, "x": 1e999}', "damaged"),
+        ('{"kind": "hycop-model", "schema_version": 2}', "sha256 does not match"),
+        ('{"kind": "hycop-model", "schema_version": 3, "new": 1}', "made by a newer hycop"),
         ('{"kind": "hycop-model", "schema_version": 0}', "schema_version"),
         ('{"kind": "hycop-model", "schema_version": true}', "schema_version"),
         ('{"kind": "hycop-model", "schema_version": "2"}', "schema_version"),
@@ -146,7 +148,7 @@ for _ in range(400):
 CHANGES: list[tuple[Callable[[dict[str, Any]], Any], list[str]]] = [
     (put("extra", 1), ["unknown field 'extra'"]),
     (put("gate.extra", 1), ["unknown field 'gate.extra'"]),
-    (put("config.extra", 1), ["unknown field 'config.extra'"]),
+    (put("record.config.extra", 1), ["unknown field 'record.config.extra'"]),
     (put("line\nbreak\x1b[31m", 1), ["unknown field"]),
     (lambda data: data.pop("theta"), ["field 'theta' is missing"]),
     (lambda data: data["gate"].pop("kept"), ["field 'gate.kept' is missing"]),
@@ -156,30 +158,33 @@ CHANGES: list[tuple[Callable[[dict[str, Any]], Any], list[str]]] = [
     (put("theta.0", None), ["theta.0"]),
     (put("theta.0", NESTED), ["nested too deeply"]),
     (put("dtype", "float16"), ["dtype"]),
-    (put("seed", -1), ["seed"]),
-    (put("seed", 1.0), ["seed"]),
+    (put("record.seed", -1), ["seed"]),
+    (put("record.seed", 1.0), ["seed"]),
     (put("refinement", 0), ["refinement"]),
-    (put("data_hash", "../x"), ["data_hash"]),
-    (put("lengths", [0.0]), ["lengths"]),
-    (put("lengths", [1.0] * 4), ["lengths"]),
-    (put("boundary", ["open"]), ["boundary", "open"]),
-    (put("boundary", ["wall", "wall"]), ["boundary"]),
-    (put("channels.0.normal", 1), ["channels"]),
-    (put("processes", ["advection"]), ["policy.allotment", "advection once"]),
-    (put("longest", [1.0, 2.0]), ["longest"]),
-    (put("longest.0", -1.0), ["longest.0"]),
-    (put("config.samples", 1), ["config.samples"]),
-    (put("config.samples", "256"), ["config.samples"]),
-    (put("metrics.loss", "nan"), ["metrics.loss"]),
-    (put("features.names.0", "peclet"), ["features", "unknown feature 'peclet'", "peclet_x"]),
-    (put("features.names.0", "peclet_y"), ["features", "peclet_y", "axis"]),
-    (put("features.low", [0.0]), ["features", "bounds"]),
-    (put("features", {"names": ["growth"], "low": [0.0, 0.0], "high": [1.0, 1.0]}), ["features", "2 ranges for 1"]),
-    (put("features.low.0", 5.0), ["features", "ends before"]),
-    (put("gain_features", {"names": [], "low": [], "high": []}), ["policy.allotment", "gain_features"]),
+    (put("record.data_hash", "../x"), ["data_hash"]),
+    (put("box.lengths", [0.0]), ["lengths"]),
+    (put("box.lengths", [1.0] * 4), ["lengths"]),
+    (put("box.boundary", ["open"]), ["boundary", "open"]),
+    (put("box.boundary", ["wall", "wall"]), ["boundary"]),
+    (put("equation.channels.0.normal", 1), ["channels"]),
+    (put("equation.processes", ["advection"]), ["policy.allotment", "advection once"]),
+    (put("scope.longest", [1.0, 2.0]), ["longest"]),
+    (put("scope.longest.0", -1.0), ["scope.longest.0"]),
+    (put("record.config.samples", 1), ["config.samples"]),
+    (put("record.config.samples", "256"), ["config.samples"]),
+    (put("record.metrics.loss", "nan"), ["metrics.loss"]),
+    (put("scope.features.names.0", "peclet"), ["features", "unknown feature 'peclet'", "peclet_x"]),
+    (put("scope.features.names.0", "peclet_y"), ["features", "peclet_y", "axis"]),
+    (put("scope.features.low", [0.0]), ["features", "bounds"]),
+    (
+        put("scope.features", {"names": ["growth"], "low": [0.0, 0.0], "high": [1.0, 1.0]}),
+        ["features", "2 ranges for 1"],
+    ),
+    (put("scope.features.low.0", 5.0), ["features", "ends before"]),
+    (put("scope.gain_features", {"names": [], "low": [], "high": []}), ["policy.allotment", "gain_features"]),
     (put("gate.classical", "strange"), ["gate.classical", "unknown scheme 'strange'"]),
     (put("gate.classical", "Strang(outer=gravity)"), ["gate.classical", "gravity"]),
-    (put("gate.classical", "Strang x999999999"), ["gate.classical", "copies"]),
+    (put("gate.classical", "Strang x999999999"), ["gate.classical", "substeps"]),
     (put("gate.classical", "Yoshida"), ["gate.classical", "backwards"]),
     (put("gate.classical", "SABA" + "9" * 190), ["gate.classical"]),
     (put("gate.learned_error", "-inf"), ["gate.learned_error"]),
@@ -205,6 +210,15 @@ CHANGES: list[tuple[Callable[[dict[str, Any]], Any], list[str]]] = [
     (put("dictionary.0.options", {"cfl": {"a": 1}}), ["dictionary.0.options.cfl"]),
     (put("dictionary.1.name", "advection"), ["dictionary", "twice"]),
     (put("dictionary", []), ["dictionary"]),
+    (put("scope.boundary", ["open"]), ["scope.boundary", "open"]),
+    (put("equation.coefficients", {"k": {"kind": "speed"}}), ["equation.coefficients.k.kind"]),
+    (put("equation.coefficients", {"k": {"kind": "rate", "axis": 2}}), ["equation", "axis"]),
+    (put("equation.speeds", ["light"]), ["equation", "unknown speed 'light'"]),
+    (put("equation.features", ["growht"]), ["equation", "did you mean growth"]),
+    (put("gate.confidence", 1.5), ["gate.confidence"]),
+    (put("substeps", 65), ["substeps"]),
+    (put("dictionary.0.arrays", True), ["dictionary.0", "misses its weights"]),
+    (put("dictionary.0.fingerprint", "abc"), ["dictionary.0.fingerprint"]),
     (put("files", {"weights.safetensors": "0" * 64}), ["weights.safetensors", "missing"]),
 ]
 
@@ -237,6 +251,14 @@ def test_a_position_policy_is_checked_too(folder: Path) -> None:
         refused(folder, word)
 
 
+@pytest.mark.parametrize("name", sorted(content(OLD)))
+def test_a_file_of_schema_1_without_a_field_is_refused_in_one_line(name: str, folder: Path) -> None:
+    data = content(OLD)
+    del data[name]
+    rewrite(folder, sealed(data) if name != "sha256" else data)
+    refused(folder, "model.json")
+
+
 @pytest.mark.parametrize(
     "name", ["../x", "..", "/etc/passwd", "a/b", "a\\b", ".hidden", "", "a..b", "C:x", "x\0y", "ä", "~x", "a" * 101]
 )
@@ -247,12 +269,12 @@ def test_odd_paths_are_refused(name: str, folder: Path) -> None:
 
 def test_listed_files_must_be_there_and_whole(folder: Path) -> None:
     weights = folder / "weights.safetensors"
-    weights.write_bytes(b"numbers")
+    weights.write_bytes(safetensors.numpy.save({}))
     rewrite(
         folder, sealed({**content(folder), "files": {weights.name: hashlib.sha256(weights.read_bytes()).hexdigest()}})
     )
     assert same(load_model(folder), load_model(GOOD))
-    weights.write_bytes(b"Numbers")
+    weights.write_bytes(weights.read_bytes() + b" ")
     refused(folder, weights.name, "damaged")
     weights.unlink()
     refused(folder, weights.name, "missing")
@@ -311,11 +333,14 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.parametrize("good", [OLD, GOOD], ids=["schema 1", "schema 2"])
 @properties
 @given(st.data())
-def test_any_sealed_value_in_any_field_is_refused_or_makes_a_model(folder: Path, data: st.DataObject) -> None:
+def test_any_sealed_value_in_any_field_is_refused_or_makes_a_model(
+    folder: Path, good: Path, data: st.DataObject
+) -> None:
     """As if an adversary had written the file and its hash: errors are typed all the same, and what loads runs."""
-    whole = content(GOOD)
+    whole = content(good)
     *way, last = data.draw(st.sampled_from(places(whole)[1:]))
     target: Any = whole
     for step in way:
@@ -327,7 +352,7 @@ def test_any_sealed_value_in_any_field_is_refused_or_makes_a_model(folder: Path,
     except HyCOPError as error:
         assert "\n" not in str(error)
     else:
-        u0 = np.full((2, len(model.channels), *(8,) * len(model.lengths)), 0.5)
+        u0 = np.full((2, len(model.equation.channels), *(8,) * model.box.axes), 0.5)
         with np.errstate(all="ignore"):
             query = HyCOP.of(model).query(u0, {"cx": 0.5, "Dx": 0.1, "r": 0.3}, 0.2)
             assert model.programs(query).ops.shape[0] == 2

@@ -13,12 +13,13 @@ import hycop
 from hycop.data import load, save
 from hycop.errors import HyCOPError, InvalidInputError
 from hycop.execution import run
-from hycop.features import FeatureRange, clock
+from hycop.features import FeatureMap, FeatureRange, Observed, dimensionless_times
 from hycop.grid import Array, Grid
 from hycop.metrics import rel_l2
-from hycop.model import coefficient_ranges
+from hycop.model import Model
 from hycop.program import Program
 from hycop.query import Channel, Query, Setting
+from hycop.scope import coefficient_ranges
 from hycop.surrogate import NotFittedError, UntrustedWarning
 
 PROBLEM = hycop.problem("ad1d")
@@ -34,6 +35,11 @@ def ask(model: hycop.HyCOP, data: hycop.Dataset, times: list[float], **options: 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UntrustedWarning)
         return model.predict(data.states[:, 0], data.setting.params, times, **options)  # type: ignore[arg-type]
+
+
+def segments(model: Model, query: Query) -> list[int]:
+    """Into how many parts the query times are cut."""
+    return model.segments(Observed(query, model.equation)).tolist()
 
 
 def test_many_times_without_roll_out(model: hycop.HyCOP) -> None:
@@ -79,16 +85,19 @@ def test_far_from_training_programs_are_classical(model: hycop.HyCOP) -> None:
     """Slightly outside the policy is used, further than a range is wide the scheme of the gate."""
     query = PROBLEM.sample(1, "id", seed=2).query
     inner = replace(model.model, gate=replace(model.model.gate, kept=True, classical_when_clipped=False))
-    value = float(inner.view.features(query)[0, 0])
-    wide = [(-99.0, 99.0)] * (len(inner.view.features.names) - 1)
+    scope, view = inner.scope, inner.scope.view
+    value = float(view.features(query)[0, 0])
+    wide = [(-99.0, 99.0)] * (len(view.features.names) - 1)
     classical = str(inner.gate.scheme.programs(query, inner.dictionary)[0])
     for widths, far in ((0.5, False), (1.5, True)):
         low, high = zip((value - 0.4 * (widths + 1), value - 0.4 * widths), *wide, strict=True)
-        moved = replace(inner, view=replace(inner.view, ranges=FeatureRange(low, high)))
-        assert moved.untrusted(query).any() and moved.view.far(query).tolist() == [far]
+        other = replace(view, ranges=FeatureRange(low, high))
+        moved = replace(inner, scope=replace(scope, view=other))
+        assert moved.outside_training(query) and other.far(other.values(query)).tolist() == [far]
         assert (str(moved.programs(query)[0]) == classical) is far
     for share, other in ((0.05, False), (0.2, True)):
-        known = replace(inner, constants={"Dx": float(query.setting.params["Dx"][0]) * (1 + share)})
+        constants = {"Dx": float(query.setting.params["Dx"][0]) * (1 + share)}
+        known = replace(inner, scope=replace(scope, constants=constants))
         assert (str(known.programs(query)[0]) == classical) is other
 
 
@@ -199,9 +208,11 @@ def test_what_no_feature_knows_is_watched(tmp_path: Path) -> None:
         ({**usual, "k": 0.5}, 1.0, ["k"]),
         ({**usual, "spare": 9.0}, 1.0, ["spare"]),
     ):
-        flags, found = loaded.doubts(loaded.query(u0, params, time))
-        assert [reason for reason in found if reason in ("time", *usual)] == reasons and flags.all() == bool(found)
-    assert loaded.model.repeats(loaded.query(u0, usual, [1.0, 2.5])).tolist() == [1, 3]
+        answer = loaded.answer(loaded.query(u0, params, time))
+        found = answer.reasons[0]
+        assert [reason for reason in found if reason in ("time", *usual)] == reasons
+        assert answer.untrusted.all() == bool(found)
+    assert segments(loaded.model, loaded.query(u0, usual, [1.0, 2.5])) == [1, 3]
 
 
 @pytest.mark.parametrize(("name", "coefficient"), [("density", "gamma"), ("h", "g")])
@@ -225,16 +236,18 @@ def test_held_out_data_have_the_same_coefficients() -> None:
 def test_a_coefficient_may_be_called_as_a_feature_is(model: hycop.HyCOP) -> None:
     query = PROBLEM.sample(1, "id", seed=2).query
     name = model.model.scope.view.names[0]
-    known = replace(model.model, constants={"Dx": 9.0}, ranges={"Dx": (0.0, 10.0), name: (0.0, 1.0)})
-    assert known.doubts(query)["Dx"].all()
-    assert known.doubts(query)[name].tolist() == model.model.doubts(query)[name].tolist()
+    moved = {"Dx": (0.0, 10.0), name: (0.0, 1.0)}
+    known = replace(model.model, scope=replace(model.model.scope, constants={"Dx": 9.0}, coefficients=moved))
+    assert known.outside_training(query)["Dx"].all()
+    assert (name in known.outside_training(query)) == (name in model.model.outside_training(query))
 
 
 def test_a_sign_that_training_had_not_is_flagged() -> None:
     adr = hycop.problem("adr2d")
     query = adr.sample(2, "id", shape=(8, 8)).query
-    assert coefficient_ranges([query], None)["r"] == (0.0, np.finfo(np.float64).max)
-    assert "cx" not in coefficient_ranges([query], None)
+    ranges = coefficient_ranges([query], adr.equation, FeatureMap(adr.equation.features))
+    assert ranges["r"] == (0.0, np.finfo(np.float64).max)
+    assert "cx" not in ranges
 
 
 def test_a_run_with_other_data_is_refused_before_these_are_drawn(
@@ -283,7 +296,9 @@ def test_data_of_another_run_in_the_folder_are_not_taken_for_ones_own(tmp_path: 
 def test_a_time_rounded_to_single_precision_is_no_longer_time(model: hycop.HyCOP) -> None:
     """Else the program for the longest trained time would be repeated for data of a file in single precision."""
     query = PROBLEM.sample(1, "id", seed=5).query
-    longest = replace(model.model, longest=tuple(clock(query)[0]))
+    seen = Observed(query, model.model.equation)
+    scope = replace(model.model.scope, longest=tuple(dimensionless_times(seen)[0]))
+    longest = replace(model.model, scope=scope)
     rounded = hycop.Query(query.u0, query.setting, query.time * (1 + 2.0**-24))
-    assert longest.repeats(rounded).tolist() == [1]
-    assert longest.repeats(hycop.Query(query.u0, query.setting, query.time * 1.001)).tolist() == [2]
+    assert segments(longest, rounded) == [1]
+    assert segments(longest, hycop.Query(query.u0, query.setting, query.time * 1.001)) == [2]

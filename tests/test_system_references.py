@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
 
-from hycop.channels import water_channels
 from hycop.errors import InvalidInputError
 from hycop.grid import Array, Grid
 from hycop.primitive import ALL_CHANNELS, EXACT, Primitive
@@ -17,34 +14,11 @@ from hycop.problems import Problem, burgers, kuramoto_sivashinsky, shallow_water
 from hycop.query import Channel, Setting
 from hycop.references import ColeHopfReference, KuramotoSivashinskyReference, Reference, ShallowWaterReference
 from hycop.references.fourier import cell_averages
+from tests.helpers import WATER, hills, line, relative, water
 
-WATER = frozenset({"gravity", "momentum"})
 BURGERS = frozenset({"advection", "viscosity"})
 KS = frozenset({"linear", "nonlinear"})
 PROBLEMS = {entry.name: entry for entry in (*burgers.PROBLEMS, *shallow_water.PROBLEMS, *kuramoto_sivashinsky.PROBLEMS)}
-
-
-def relative(u: Array, exact: Array) -> float:
-    return float(np.linalg.norm(u - exact) / np.linalg.norm(exact))
-
-
-def water(
-    shape: tuple[int, ...], batch: int = 1, lengths: Any = 10.0, boundary: Any = "periodic", g: Any = 9.81
-) -> Setting:
-    return Setting(Grid.box(shape, lengths, boundary, batch), water_channels(len(shape)), {"g": g})
-
-
-def line(cells: int, batch: int = 1, length: float = 2.0, **params: Any) -> Setting:
-    return Setting(Grid.box((cells,), length, "periodic", batch), (Channel("u"),), params)
-
-
-def hills(grid: Grid) -> Array:
-    """A smooth periodic state, subcritical; samples differ by a shift."""
-    shift = np.arange(grid.batch).reshape((-1,) + (1,) * grid.axes)
-    angles = [2 * np.pi * x / grid.lengths[:, i].reshape(shift.shape) + shift for i, x in enumerate(grid.centres())]
-    depth = 1 + 0.1 * np.sin(sum(angles)) + 0.1 * np.cos(2 * angles[0])
-    momenta = [0.3 * np.cos(angle + axis) + 0.1 * np.sin(angles[0]) for axis, angle in enumerate(angles)]
-    return np.stack(np.broadcast_arrays(depth, *momenta), axis=1)
 
 
 # Burgers

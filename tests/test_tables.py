@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hycop import surrogate
 from hycop.data import Dataset
 from hycop.evaluation import Composed, Row, Variant, opponents
 from hycop.experiments import (
@@ -31,7 +30,7 @@ from hycop.policy import Pattern, SlotPolicy
 from hycop.problems import PROBLEMS, adr, burgers, shallow_water
 from hycop.program import Program, ProgramBatch
 from hycop.schemes import splitting
-from hycop.training import TrainingConfig
+from hycop.training import TrainingConfig, source
 
 SMALLEST = {"samples": 8, "max_steps": 3, "tries": 1, "patterns": 1, "rounds": 1, "iterations": 1, "refinement": 1}
 
@@ -53,7 +52,7 @@ def bench(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Bench:
         return self.data(name, "trajectory" if config.horizon == "trajectory" else "train", seed + 1, 8)
 
     monkeypatch.setattr(Bench, "held_out", held_out)
-    monkeypatch.setattr(surrogate, "FEWEST_HELD_OUT", 1)
+    monkeypatch.setattr(source, "FEWEST_HELD_OUT", 1)
     return Bench(2, 1, lambda text, share: None, "quick", tmp_path)
 
 

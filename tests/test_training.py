@@ -23,13 +23,14 @@ from hycop.executors import executor
 from hycop.features import FeatureMap
 from hycop.grid import Array
 from hycop.metrics import rel_l2
+from hycop.policy import PositionPolicy
 from hycop.primitives import UpwindAdvection
 from hycop.schemes import Scheme, splitting
 from hycop.training import Task, configured, loop, train
 from hycop.training.checkpoint import FILE, RunFolderError, read
 from hycop.training.front import work_levels
 from hycop.training.loop import Trained, _data_hash
-from hycop.training.objective import COSTED, infinite_if_lost
+from hycop.training.objective import COSTED, Objective, infinite_if_lost
 from hycop.training.portfolio import patterns
 
 PROBLEM = hycop.problem("ad1d")
@@ -41,17 +42,22 @@ ES = {"population": 10, "generations": 6, "minibatch": 3, "budget": "gain", "opt
 @pytest.fixture(scope="module")
 def task() -> Task:
     return Task(
+        PROBLEM.equation,
         UPWIND,
-        PROBLEM.processes,
-        PROBLEM.sample(24, "train", 0),
-        PROBLEM.sample(200, "train", 1),
-        FeatureMap(PROBLEM.features),
-        FeatureMap(PROBLEM.gain_features),
+        PROBLEM.sample(24, "train", 0, estimated=0),
+        PROBLEM.sample(64, "train", 1, estimated=0),
+        FeatureMap(PROBLEM.equation.features),
+        FeatureMap(PROBLEM.equation.gain_features),
     )
 
 
-def test_the_recipe_beats_the_textbook(task: Task) -> None:
-    done = train(task, configured("quick", SMALL))
+@pytest.fixture(scope="module")
+def learned(task: Task) -> Trained:
+    return train(task, configured("quick", SMALL))
+
+
+def test_the_recipe_beats_the_textbook(learned: Trained) -> None:
+    done = learned
     assert done.gate.kept and done.gate.learned_error < 0.5 * done.gate.classical_error
     assert done.theta.size == done.policy.size <= 100
     assert done.gate.classical_work <= 1.1 * done.gate.learned_work  # Lie, the cheapest there is
@@ -90,6 +96,53 @@ def test_resuming_gives_the_same_bits(task: Task, settings: dict[str, object], t
     assert np.array_equal(done.theta, whole.theta)
     lines = [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
     assert all("stage" in line for line in lines)
+
+
+def test_a_warm_start_goes_on_from_what_was_learned(task: Task, learned: Trained, tmp_path: Path) -> None:
+    """It is never worse on the training queries, belongs to its start, and resumes to the same bits."""
+    config = configured("quick", {**SMALL, "rounds": 1, "iterations": 2})
+    begin = (learned.policy, learned.theta)
+    whole = train(task, config, start=begin)
+    assert whole.loss <= learned.loss * (1 + 1e-12) and whole.policy == learned.policy
+
+    class Killed(Exception):
+        pass
+
+    seen: list[object] = []
+
+    def interrupt(entry: object) -> None:
+        seen.append(entry)
+        if len(seen) == 3:
+            raise Killed
+
+    with pytest.raises(Killed):
+        train(task, config, folder=tmp_path, report=interrupt, start=begin)
+    assert (tmp_path / FILE).exists()
+    other = (learned.policy, np.nextafter(learned.theta, 9.0))
+    for start in (None, other):
+        with pytest.raises(RunFolderError, match="another configuration"):
+            train(task, config, folder=tmp_path, resume=True, start=start)
+    resumed = train(task, config, folder=tmp_path, resume=True, start=begin)
+    assert resumed.theta.tobytes() == whole.theta.tobytes()
+
+
+def test_a_warm_start_is_no_worse_than_its_start_on_other_queries(task: Task, learned: Trained) -> None:
+    """Also where polishing from it leads nowhere: then the start itself is returned."""
+    config = configured("quick", {**SMALL, "rounds": 1, "iterations": 1})
+    far = learned.theta + np.random.default_rng(0).normal(0.0, 2.0, learned.theta.size)
+    losses = [train(task, config, start=(learned.policy, theta)).loss for theta in (far, np.zeros_like(far))]
+    objective = Objective(task.dictionary, task.query, task.train.truth, task.inputs(task.query))
+    starts = objective.losses(learned.policy, np.stack([far, np.zeros_like(far)])).mean(axis=1)
+    assert (np.array(losses) <= starts * (1 + 1e-12)).all()
+
+
+def test_only_slot_policies_are_polished(task: Task) -> None:
+    policy = PositionPolicy(task.allotment(configured("quick", SMALL)), len(task.features.names), 5)
+    start = (policy, np.zeros(policy.size))
+    with pytest.raises(IncompatibleError, match="PositionPolicy cannot be polished by least squares; set optimizer"):
+        train(task, configured("quick", SMALL), start=start)
+    evolved = train(task, configured("quick", {**ES, "generations": 1}), start=start)
+    assert evolved.policy == policy
 
 
 def test_sigterm_checkpoints_and_exits(tmp_path: Path) -> None:
@@ -170,8 +223,12 @@ def test_a_run_goes_on_only_as_what_it_was_unless_forced(
 
 def test_a_primitive_without_a_repr_is_the_same_in_every_process(task: Task) -> None:
     config = configured("quick", ES)
+
+    def identity(each: Task) -> str:
+        return loop._identity(each, config, 0, None)
+
     one, two = (replace(task, dictionary=task.dictionary.adding("decay", _Decay())) for _ in range(2))
-    assert loop._identity(one, config, 0) == loop._identity(two, config, 0) != loop._identity(task, config, 0)
+    assert identity(one) == identity(two) != identity(task)
 
 
 def test_checkpoints_can_be_fewer(task: Task, tmp_path: Path) -> None:
@@ -194,14 +251,7 @@ def test_no_finite_loss_stops_the_run(task: Task) -> None:
         def __repr__(self) -> str:
             return "Bursting()"
 
-    broken = Task(
-        UPWIND.swapping("advection", Bursting()),
-        task.processes,
-        task.train,
-        task.held_out,
-        task.features,
-        task.gain_features,
-    )
+    broken = replace(task, dictionary=UPWIND.swapping("advection", Bursting()))
     with pytest.raises(NoFitnessError, match="finite"):
         train(broken, configured("quick", ES))
 
@@ -219,7 +269,7 @@ class _Fragile(UpwindAdvection):
         return out
 
 
-def test_patterns_that_leave_the_finite_numbers_are_not_tried(task: Task) -> None:
+def test_patterns_whose_states_become_infinite_are_not_tried(task: Task) -> None:
     time = task.train.query.time.max()
     few = {**SMALL, "tries": 4, "patterns": 2, "rounds": 1, "iterations": 1}
     some, none = (
@@ -242,7 +292,7 @@ def test_what_is_not_finite_is_infinite() -> None:
 
 def test_nothing_is_polished_where_there_is_no_error(task: Task) -> None:
     still = replace(task.train, states=np.repeat(task.train.states[:, :1], task.train.states.shape[1], axis=1))
-    idle = hycop.Dictionary({name: _Decay(frozenset({name})) for name in task.processes})
+    idle = hycop.Dictionary({name: _Decay(frozenset({name})) for name in task.equation.processes})
     done = train(replace(task, dictionary=idle, train=still), configured("quick", {**SMALL, "patterns": 2}))
     assert done.loss == 0 and not done.theta.any()
 
@@ -251,19 +301,19 @@ def test_nothing_is_polished_where_there_is_no_error(task: Task) -> None:
 def muscl() -> Task:
     """The work of its advection depends on the query: speed, time and cells decide how many steps it takes inside."""
     return Task(
+        PROBLEM.equation,
         PROBLEM.dictionaries["muscl"],
-        PROBLEM.processes,
-        PROBLEM.sample(64, "train", 2),
-        PROBLEM.sample(200, "train", 3),
-        FeatureMap(PROBLEM.features),
-        FeatureMap(PROBLEM.gain_features),
+        PROBLEM.sample(40, "train", 2, estimated=0),
+        PROBLEM.sample(40, "train", 3, estimated=0),
+        FeatureMap(PROBLEM.equation.features),
+        FeatureMap(PROBLEM.equation.gain_features),
     )
 
 
 def _work(task: Task, done: Trained, refinement: int = 1) -> float:
     """Of the learned programs on the queries that ``max_work`` is about."""
     query = task.train.query.take(slice(0, COSTED))
-    programs = done.policy.programs(done.theta[None], done.view(query))
+    programs = done.policy.programs(done.theta[None], task.inputs(query))
     return float(measure(programs, task.dictionary, query, refinement=refinement).work.mean())
 
 

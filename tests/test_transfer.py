@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,23 +12,36 @@ import pytest
 
 import hycop
 from hycop.errors import IncompatibleError, InvalidInputError, UnknownNameError
+from hycop.features import Observed
+from hycop.grid import Array
 from hycop.primitives import MusclAdvection, UpwindAdvection
 from hycop.query import Query
 from hycop.surrogate import HyCOP
 from hycop.transfer import unsettled
-from tests.test_cli import hycop_command
+from tests.helpers import hycop_command
 
 PROBLEM = hycop.problem("adr2d")
 
 
-@pytest.fixture(scope="module")
-def model() -> HyCOP:
-    small = {"samples": 8, "tries": 1, "patterns": 1, "rounds": 1, "iterations": 1, "max_steps": 3, "shape": (8, 8)}
+@pytest.fixture(scope="module", autouse=True)
+def coarse() -> Iterator[None]:
+    """An exact truth is needed nowhere here."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(hycop.problems.adr.FINEST, 2, 32)  # an exact truth is not needed to learn so little
-        learned = HyCOP(PROBLEM.dictionary).fit(PROBLEM, **small).model
+        patch.setitem(hycop.problems.adr.FINEST, 2, 32)
+        yield
+
+
+@pytest.fixture(scope="module")
+def model(coarse: None) -> HyCOP:
+    small = {"samples": 8, "tries": 1, "patterns": 1, "rounds": 1, "iterations": 1, "max_steps": 3, "shape": (8, 8)}
+    learned = HyCOP(PROBLEM.dictionary).fit(PROBLEM, **small).model
     # programs of a policy so little trained, whatever the gate thinks of them
     return HyCOP.of(replace(learned, gate=replace(learned.gate, kept=True, classical_when_clipped=False)))
+
+
+def segments(model: HyCOP, query: Query) -> Array:
+    """Into how many parts the query times are cut."""
+    return model.model.segments(Observed(query, model.model.equation))
 
 
 def test_the_policy_stays_as_it_was(model: HyCOP) -> None:
@@ -40,12 +54,12 @@ def test_the_policy_stays_as_it_was(model: HyCOP) -> None:
     data = PROBLEM.sample(4, "train", seed=9, shape=(8, 8), boundary="wall")
     durations = [each.programs(data.query).durations for each in (model, swapped)]
     np.testing.assert_array_equal(durations[0], durations[1])
-    states = [each.measure(data.query).states for each in (swapped, HyCOP.of(swapped.model))]
+    states = [each.solve(data.query).states for each in (swapped, HyCOP.of(swapped.model))]
     np.testing.assert_array_equal(*states)
     periodic = Query(
         data.query.u0, data.setting.with_grid(data.setting.grid.with_boundary("periodic")), data.query.time
     )
-    before, after = model.measure(periodic).states, states[0]
+    before, after = model.solve(periodic).states, states[0]
     errors = [hycop.metrics.rel_l2(each, data.truth, data.setting).mean() for each in (before, after)]
     assert errors[1] < 0.7 * errors[0]
 
@@ -53,15 +67,17 @@ def test_the_policy_stays_as_it_was(model: HyCOP) -> None:
 def test_what_was_not_trained_is_not_trusted(model: HyCOP, tmp_path: Path) -> None:
     """Between walls that were swapped in nothing was learned, in the old box nothing is new; also after a reload."""
     queries = {name: PROBLEM.queries(4, "train", boundary=name) for name in ("periodic", "wall")}
-    inside = ~model.doubts(queries["periodic"])[0]
+    inside = ~model.answer(queries["periodic"]).untrusted
     assert inside.any()
     hycop.swap(model, boundary="wall", auto=True).model.save(tmp_path / "walls")
     walls = HyCOP.load(tmp_path / "walls")
-    flags, reasons = walls.doubts(queries["wall"])
-    assert flags.all() and {"primitive advection", "boundary wall"} <= set(reasons)
-    assert "boundary periodic" not in walls.doubts(queries["periodic"])[1]
+    answer = walls.answer(queries["wall"])
+    assert answer.untrusted.all() and all(
+        {"primitive advection", "boundary wall"} <= set(own) for own in answer.reasons
+    )
+    assert "boundary periodic" not in walls.answer(queries["periodic"]).outside
     back = hycop.swap(hycop.swap(model, substeps=2).model, substeps=3).model
-    np.testing.assert_array_equal(back.doubts(queries["periodic"])[0], ~inside)
+    np.testing.assert_array_equal(back.answer(queries["periodic"]).untrusted, ~inside)
 
 
 @pytest.mark.parametrize("other", ["UpwindAdvection", "upwind", UpwindAdvection()], ids=str)
@@ -81,7 +97,8 @@ def test_what_cannot_be_swapped_is_refused_with_what_can(model: HyCOP) -> None:
         hycop.swap(model, primitives={"reaction": "MusclAdvection"})
     with pytest.raises(UnknownNameError, match="unknown primitive 'Muscl'"):
         hycop.swap(model, primitives={"advection": "Muscl"})
-    gas = HyCOP.of(replace(model.model, problem="ns2d", dictionary=hycop.problem("ns2d").dictionary))
+    ns = hycop.problem("ns2d")
+    gas = HyCOP.of(replace(model.model, equation=ns.equation, dictionary=ns.dictionary))
     with pytest.raises(IncompatibleError, match=r"dictionary unsplit has none .* euler alone; central, conservative"):
         hycop.swap(gas, primitives={"euler": "unsplit"})
     with pytest.raises(UnknownNameError, match="unknown primitive 'advction'"):
@@ -96,7 +113,12 @@ def test_what_cannot_be_swapped_is_refused_with_what_can(model: HyCOP) -> None:
         hycop.swap("run", boundary="wall")  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match=r"primitives is \['muscl'\]"):
         hycop.swap(model, primitives=["muscl"])  # type: ignore[arg-type]
-    unknown = HyCOP.of(replace(model.model, problem="somebody's"))
+    own = replace(PROBLEM.equation, name="somebody's")
+    assert hycop.swap(
+        HyCOP.of(replace(model.model, equation=own)), boundary="wall", auto=True
+    )  # the same by another name
+    other = replace(own, coefficients={**own.coefficients, "k": hycop.Coefficient("rate")})
+    unknown = HyCOP.of(replace(model.model, equation=other))
     with pytest.raises(IncompatibleError, match=r"does not know the boundary wall$"):
         hycop.swap(unknown, boundary="wall", auto=True)
 
@@ -106,20 +128,22 @@ def test_what_no_longer_commutes_is_seen_and_made_finer(model: HyCOP) -> None:
     walled = hycop.swap(model, boundary="wall", auto=True, substeps=1).model
     query = PROBLEM.queries(4, boundary="wall")
     finer, changes = hycop.swap(walled, substeps=8)
-    assert len(changes) == 1 and "times 8" in changes[0]
-    np.testing.assert_array_equal(finer.model.repeats(query), 8 * walled.model.repeats(query))
+    assert len(changes) == 1 and "cut 8 times" in changes[0]
+    np.testing.assert_array_equal(segments(finer, query), 8 * segments(walled, query))
     assert unsettled(finer, query) < 0.5 * unsettled(walled, query)
-    limit = hycop.swap(walled, substeps=64).model.measure(query).states
-    distance = hycop.metrics.rel_l2(walled.measure(query).states, limit, query.setting).mean()
+    limit = hycop.swap(walled, substeps=64).model.solve(query).states
+    distance = hycop.metrics.rel_l2(walled.solve(query).states, limit, query.setting).mean()
     assert 0.3 * distance < unsettled(walled, query) < 1.5 * distance
     for wrong in (0, 65, 1.5, True):
-        with pytest.raises(InvalidInputError, match="finer is"):
+        with pytest.raises(InvalidInputError, match="substeps is"):
             hycop.swap(walled, substeps=wrong)  # type: ignore[arg-type]
 
 
 def test_programs_are_finer_behind_other_boundaries_unless_told(model: HyCOP) -> None:
     walled, changes = hycop.swap(model, boundary="wall", auto=True)
-    assert walled.model.substeps == 2 and "times 2; before times 1" in changes[-1]
+    assert (
+        walled.model.substeps == 2 and "cut 2 times as finely as their length asks for; before 1 times" in changes[-1]
+    )
     assert hycop.swap(walled, boundary="outflow").model.model.substeps == 2
     assert hycop.swap(walled, primitives={"advection": "upwind"}).model.model.substeps == 2
     assert hycop.swap(walled, boundary="periodic").model.model.substeps == 1
@@ -127,12 +151,12 @@ def test_programs_are_finer_behind_other_boundaries_unless_told(model: HyCOP) ->
     half = hycop.swap(model, boundary=("wall", "periodic"), auto=True).model
     assert half.model.substeps == 2 and hycop.swap(half, boundary="wall").model.model.substeps == 2
     most = hycop.swap(hycop.swap(model, substeps=64).model, boundary="wall", auto=True)
-    assert most.model.model.substeps == 64 and not any("times" in line for line in most.changes)
+    assert most.model.model.substeps == 64 and not any("finely" in line for line in most.changes)
     query = PROBLEM.queries(4, boundary="wall")
     as_trained = hycop.swap(walled, substeps=1).model
-    np.testing.assert_array_equal(walled.model.repeats(query), 2 * as_trained.model.repeats(query))
+    np.testing.assert_array_equal(segments(walled, query), 2 * segments(as_trained, query))
     assert unsettled(walled, query) < unsettled(as_trained, query)
-    with pytest.raises(InvalidInputError, match=r"2 times as fine are repeated at most 512 times"):
+    with pytest.raises(InvalidInputError, match=r"cut 2 times finer are repeated at most 512 times"):
         walled.programs(Query(query.u0, query.setting, 5000 * query.time))
 
 
@@ -142,9 +166,9 @@ def test_finer_programs_are_still_those_of_the_policy(model: HyCOP) -> None:
     query = PROBLEM.queries(4, "train")
     trusting = replace(gate, classical_when_repeated=False)
     models = [HyCOP.of(replace(model.model, substeps=2, gate=each)) for each in (gate, trusting)]
-    np.testing.assert_array_equal(*(each.measure(query).states for each in models))
+    np.testing.assert_array_equal(*(each.solve(query).states for each in models))
     later = Query(query.u0, query.setting, 3 * query.time)
-    assert (models[0].measure(later).states != models[1].measure(later).states).any()
+    assert (models[0].solve(later).states != models[1].solve(later).states).any()
 
 
 def test_the_command_writes_a_new_model_or_nothing(model: HyCOP, tmp_path: Path) -> None:

@@ -31,7 +31,6 @@ from hycop.grid import Array
 from hycop.training.checkpoint import FILE, HISTORY, PREVIOUS, read
 
 PROBLEM = hycop.problem("adr2d")
-KILLS = 10  # of each kind of run, at random instants
 SMALL: dict[str, Any] = {"tries": 2, "patterns": 2, "rounds": 2, "iterations": 4, "max_steps": 5}
 ES: dict[str, Any] = {"optimizer": "openes", "policy": "position", "population": 12, "generations": 80, "minibatch": 3}
 RUNS = {"recipe": SMALL, "openes": ES}
@@ -114,8 +113,10 @@ def measured(folder: Path, data: Dataset, settings: dict[str, Any]) -> tuple[flo
     return steps[0] - begin, (steps[-1] - steps[0]) / len(steps), len(steps)
 
 
-@pytest.mark.parametrize("kind", RUNS)
-def test_killed_at_random_instants(kind: str, data: Dataset, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("kind", "most"), [("recipe", 2), *(pytest.param(kind, 10, marks=pytest.mark.validate) for kind in RUNS)]
+)
+def test_killed_at_random_instants(kind: str, most: int, data: Dataset, tmp_path: Path) -> None:
     """Trainers die while they start, or in the middle of some step, until one is let live."""
     settings, expected = RUNS[kind], fitted(data, RUNS[kind]).model.theta.tolist()
     starting, pace, steps = measured(tmp_path / "whole", data, settings)
@@ -123,12 +124,12 @@ def test_killed_at_random_instants(kind: str, data: Dataset, tmp_path: Path) -> 
     rng = np.random.default_rng(list(RUNS).index(kind))
     folder = tmp_path / "cut"
     kills, met = 0, set()
-    while kills < KILLS or not (folder / "model.json").exists():
+    while kills < most or not (folder / "model.json").exists():
         if (folder / "model.json").exists():  # faster than thought: again
             assert theta_of(folder) == expected
             folder = folder.with_name(folder.name + "x")
         with trainer(folder, data, settings) as (process, news):
-            if kills < KILLS:
+            if kills < most:
                 lucky = 0 if rng.random() < 0.3 else int(rng.integers(1, steps // 4))
                 for _ in range(lucky):
                     if wait([news, process.sentinel])[0] is news:
@@ -144,9 +145,10 @@ def test_killed_at_random_instants(kind: str, data: Dataset, tmp_path: Path) -> 
             met.add(None if found is None else (found.stage, int(found.arrays["state_generation"])))
     assert theta_of(folder) == expected
     assert (folder / HISTORY).read_text() == (tmp_path / "whole" / HISTORY).read_text()
-    assert kills == KILLS and len(met) >= 4, met  # in different places
+    assert kills == most and len(met) >= most // 2 - 1, met  # in different places
 
 
+@pytest.mark.validate
 def test_killed_between_writing_a_file_and_renaming_it(data: Dataset, tmp_path: Path) -> None:
     """History, data, checkpoints and the model: the file is still the one before, or none, and nothing piles up."""
     settings = {**ES, "generations": 3}
@@ -203,6 +205,7 @@ SHORT = {
 }
 
 
+@pytest.mark.validate
 def test_any_number_of_dask_workers_and_their_deaths(data: Dataset, tmp_path: Path) -> None:
     """One cluster of processes that grows; then a worker is killed, and one freezes and is left behind."""
     distributed = pytest.importorskip("distributed")

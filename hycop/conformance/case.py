@@ -35,7 +35,7 @@ class Case:
     step: float
 
     def flow(self, u: Array, duration: Array, setting: Setting | None = None) -> Array:
-        """The flow of copies, so that a primitive that spoils its input spoils one check only."""
+        """The flow of copies, so that a primitive that changes its input affects one check only."""
         with np.errstate(all="ignore"):  # a state that overflows is reported as not finite
             return self.primitive.flow(np.array(u), np.array(duration), self.setting if setting is None else setting)
 

@@ -37,13 +37,13 @@ RATE, RATE_OF_EXACT, RATE_OF_LEARNED = 1e-6, 1e-8, 1e-3
 those without an order, which may compute in single precision."""
 
 FRACTIONS = (1e-2, 1e-3, 1e-4)
-"""Fractions of the duration that differences start from: long ones avoid rounding, short ones the kinks of limiters."""
+"""Longest durations of the differences, as fractions: long ones avoid rounding, short ones the kinks of limiters."""
 
 IN_BATCH = 1e-5
-"""Largest relative difference between batches if the primitive declares that its digits depend on them."""
+"""Largest relative difference between batches for a primitive that declares ``batch_dependent``."""
 
 LONGER, GROWN = (10.0, 100.0), 1e3
-"""Multiples of the duration for which an exact primitive is tried too, unless its states outgrow the first ones."""
+"""Longer durations for an exact primitive, as multiples, unless its states grow by more than ``GROWN``."""
 
 TOUCH = 1e-6
 """Fraction of a change in one cell above which other cells count as depending on it: step control links all cells."""
@@ -154,12 +154,12 @@ def _vanishes(
 
 
 def _longer(case: Case) -> Iterator[tuple[str, Case]]:
-    """The case with longer durations, as far as its states exist and stay about what they are."""
+    """The case with longer durations, as long as its states stay finite and bounded."""
     for factor in LONGER:
         long = replace(case, duration=factor * case.duration)
         try:
             out = long.flow(long.u, long.duration)
-        except Exception:  # as of what blows up before
+        except Exception:  # of a solution that blows up earlier
             return
         if not long.distance(out, np.zeros_like(out)) < GROWN:
             return
@@ -202,7 +202,7 @@ def boundaries(case: Case) -> Verdict:
 
 
 def _blind_to_ends(case: Case) -> bool:
-    """Whether cells act on each other in a box with walls, but as if it were periodic."""
+    """Whether the primitive treats a box with walls as if it were periodic."""
     walled = case.setting.with_grid(case.setting.grid.with_boundary("wall"))
     out = case.flow(case.u, case.duration, walled)
     if not np.array_equal(out, case.flow(case.u, case.duration)):

@@ -75,7 +75,7 @@ def load_primitive(target: str) -> Primitive:
         raise InvalidInputError(f"'{target}' does not say where: give module:Name or path/to/file.py:Name")
     module = _module(place)
     if not hasattr(module, name):
-        held = vars(module)  # what a module offers but does not hold is imported when it is asked for
+        held = vars(module)  # a lazy module imports the rest on request
         known = [key for key in dir(module) if key[:1] != "_" and not (key in held and lacks(held[key]))]
         raise UnknownNameError("primitive", name, known, f"(in {place})")
     found = getattr(module, name)

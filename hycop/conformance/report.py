@@ -1,4 +1,4 @@
-"""What the conformance suite hands back."""
+"""The report of the conformance suite."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ _ADD_EXAMPLE = (
 
 
 def _guarded(name: str, check: Callable[..., Verdict], *given: object) -> Check:
-    """The outcome of a check; what a stranger's code raises is a failure and no crash."""
+    """The outcome of a check; an exception in foreign code is a failed check, not a crash."""
     try:
         passed, detail = check(*given)
     except Exception as error:

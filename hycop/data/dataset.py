@@ -1,4 +1,4 @@
-"""Trajectories with everything that is needed to compute them again: states, times and setting."""
+"""Datasets: states at several times, with the times and the setting."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The one door to HDF5 files (netCDF-4 is HDF5): a file may only hold values of its own.
 
 HDF5 can refer to other files: by external links, by raw external storage (the values of a dataset lie in any file, at
-any offset) and by virtual datasets. So a file from elsewhere could make this program read whatever its user may read.
+any offset) and by virtual datasets. So a foreign file could make this program read any file of its user.
 All three are refused before any value is read. Soft links are allowed: they lead to objects of the same file, all of
 which are checked. So is the size that a dataset claims, before anything is allocated.
 """

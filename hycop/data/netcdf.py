@@ -97,7 +97,7 @@ def _first_line(error: BaseException) -> str:
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """Turn whatever a damaged file provokes into one line."""
+    """Turns any exception about a damaged file into an error of one line."""
     try:
         yield
     except (HyCOPError, MemoryError):
@@ -125,7 +125,7 @@ Variables = dict[str, tuple[tuple[str, ...], Array, dict[str, Any]]]
 
 
 def _to_xarray(dataset: Dataset) -> xr.Dataset:
-    # pandas comes with xarray and takes most of a second, which only the use of files should cost.
+    # xarray imports pandas, which takes most of a second, so only files pay for it.
     import xarray as xr
 
     setting = dataset.setting

@@ -334,7 +334,7 @@ def _finite(file: Any, name: str, values: Array, samples: range, frames: Array) 
 
 
 def _part(file: Any, name: str, samples: range, frames: Array) -> Array:
-    """Only what is asked for is read from the disk."""
+    """Some samples and frames of a dataset; nothing else is read from the disk."""
     return _finite(file, name, file[name][samples.start : samples.stop : samples.step, frames], samples, frames)
 
 
@@ -350,7 +350,7 @@ def _checked_frames(frames: Sequence[int] | None, count: int) -> Array:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
-    """The open file; whatever a damaged one provokes becomes one line."""
+    """The open file; any exception about a damaged one becomes an error of one line."""
     try:
         with checked_hdf5(path) as file:
             yield file

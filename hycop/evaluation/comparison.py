@@ -1,4 +1,4 @@
-"""How good contenders are: error against the truth, against the dictionary's limit, and what they cost."""
+"""Evaluates contenders: error against the truth, error against the dictionary's limit, and cost."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROUNDING = 1e-12
 """A limit that moved by less than this has converged."""
 
 ReportedVariables = Callable[[Array, Setting], tuple[Array, Setting]]
-"""Gives states in the variables in which errors are reported."""
+"""(states, setting) → the same in the variables in which errors are reported."""
 
 
 def evaluate(
@@ -37,9 +37,9 @@ def evaluate(
 ) -> list[Row]:
     """One row per contender and metric: mean over samples, then mean and spread over datasets, one per seed.
 
-    The last rows are the limit of the dictionary ``limit_of``; contenders with another dictionary have no limit beside
-    them. The metrics are ``rel_l2`` and, where there is a limit, the distance to it, unless others are given. Errors
-    are those of the ``reported_variables``; by default those are the channels.
+    The last rows are the limit of the dictionary ``limit_of``. Contenders with another dictionary have no limit in
+    their rows. The default metrics are ``rel_l2`` and, if there is a limit, the distance to it. Errors are measured in
+    the ``reported_variables``, by default the channels.
     """
     if not datasets:
         raise InvalidInputError("evaluate needs at least one dataset")
@@ -55,7 +55,7 @@ def evaluate(
 
 
 def check_metrics(metrics: Sequence[str] | None, limit_of: DictionaryLimit | None) -> tuple[str, ...]:
-    """The metrics, each once, if all are known and can be computed."""
+    """The metrics without duplicates. Refuses unknown ones, and the distance to a limit where there is none."""
     if metrics is None:
         return ("rel_l2",) if limit_of is None else ("rel_l2", SPLITTING)
     for name in metrics:
@@ -67,7 +67,7 @@ def check_metrics(metrics: Sequence[str] | None, limit_of: DictionaryLimit | Non
 
 
 def _limit_name(reached: Sequence[Limit], values: Sequence[float]) -> str:
-    """One name for all seeds, although each has a limit of its own."""
+    """One name for the limits of all seeds: the most substeps, and whether any did not converge."""
     moving = any(bottom.change > max(ROUNDING, 0.01 * value) for bottom in reached for value in values)
     most = max((bottom.substeps for bottom in reached), default=0)
     return f"{LIMIT} ({LIMIT_SCHEME} x{most}{', not converged' if moving else ''})"

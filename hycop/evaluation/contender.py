@@ -1,4 +1,4 @@
-"""Who is compared in a table: anything that has ``solve(query) -> Outcome``, and the name that it has in rows."""
+"""Contenders of a table: a solver, which has ``solve(query) -> Outcome``, and its name in rows."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from hycop.program import Program, ProgramBatch
 from hycop.query import Query
 
 SHORT, RUNS = 0.2, 5
-"""A solver is run until this many seconds have passed or this many runs are done; the fastest run counts."""
+"""``timed`` runs a solver for this many seconds or this many times; the fastest run counts."""
 
 WARM_UP = 1e-3
-"""Share of the query time for which a solver runs once, so that compilation does not count."""
+"""Fraction of the query time of the warm-up run, so that compilation does not count."""
 
 
 class Solver(Protocol):
-    """Anything that can be asked: a trained model, a scheme or a program with its dictionary, later a network."""
+    """Anything that solves queries: a trained model, a scheme or a program with its dictionary, a network."""
 
     def solve(self, query: Query) -> Outcome: ...
 
@@ -36,14 +36,14 @@ class Writer(Protocol):
 
 
 class Composing(Solver, Protocol):
-    """A solver that answers by programs, which it can show."""
+    """A solver that runs programs and can show them."""
 
     def programs(self, query: Query) -> ProgramBatch: ...
 
 
 @dataclass(frozen=True)
 class ByHand:
-    """One program for every query, as it was written."""
+    """One hand-written program for every query."""
 
     program: Program
 
@@ -56,7 +56,7 @@ class ByHand:
 
 @dataclass(frozen=True)
 class Composed:
-    """A solver from anything that writes programs: they run with ``dictionary``, on a grid ``refinement`` times finer
+    """A solver made of a writer of programs and a ``dictionary``. Programs run on a grid ``refinement`` times finer
     than the query's. A state that becomes NaN or infinite is a result, not an error.
 
     An unsplit solver is ``Composed(splitting("Lie"), dictionary)``, where the dictionary has a single primitive.
@@ -75,9 +75,9 @@ class Composed:
 
 @dataclass(frozen=True)
 class Contender:
-    """A solver under the name that its rows have: method, dictionary and variant.
+    """A solver with its name in rows: method, dictionary and variant.
 
-    With a ``boundary`` of its own it is asked in that box, whatever the box of the query.
+    A ``boundary`` replaces that of every query.
     """
 
     method: str
@@ -109,14 +109,15 @@ class Timed(NamedTuple):
 
     @property
     def cost(self) -> Mapping[str, float]:
-        """The fields of a row that say what it took."""
+        """Work and seconds, as fields of a row."""
         return {"work": float(self.work.mean()), "seconds_per_sample": self.seconds}
 
 
 def timed(solver: Solver, query: Query) -> Timed:
     """A solver's answer and its cost, from the query to the states.
 
-    It first runs for next to no time, so that compilation does not count. A short run is repeated, and the best counts.
+    A warm-up with a tiny query time comes first, so that compilation does not count. Short runs are repeated, and the
+    fastest counts.
     """
     few = query.take(slice(0, 2))
     solver.solve(replace(few, time=WARM_UP * few.time))

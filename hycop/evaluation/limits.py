@@ -1,4 +1,4 @@
-"""What a dictionary converges to when its programs are refined."""
+"""The limit of a dictionary: what its programs converge to when they are refined."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def limit(
 
 @dataclass(frozen=True)
 class DictionaryLimit:
-    """Whose limit stands beside the contenders: a dictionary, its name in rows, and how it runs."""
+    """The dictionary whose limit a table shows, its name in rows, and how it runs."""
 
     dictionary: Dictionary
     label: str = ""

@@ -19,20 +19,20 @@ EQUAL_WORK = 1.02
 """Opponents may take at most this many times the policy's mean work."""
 
 FEW, FEWEST = 32, 8
-"""Queries on which the error of every affordable scheme is estimated: on more of them where states are small."""
+"""Most and fewest queries on which the error of every affordable scheme is estimated; more where states are small."""
 
 VALUES_AT_ONCE = 2**16
-"""About how many values the states of those queries have together."""
+"""Target for the number of values in the states of those queries together."""
 
 COSTED, UNSURE = 8, 0.15
 """Queries on which the ratio of a scheme's work to the policy's is estimated. An estimate closer than ``UNSURE`` to
 ``EQUAL_WORK`` is replaced by the ratio on all queries."""
 
 SUBSTEPS = (1, 2, 3, 4, 6, 8)
-"""Substeps into which each scheme is cut."""
+"""Numbers of substeps that are tried for each scheme."""
 
 FINALISTS = 8
-"""How many of the best schemes are compared once more, on as many times more queries."""
+"""Number of the best schemes that are compared again, on this many times more queries."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,7 @@ class Opponents:
     _known: dict[tuple[Scheme, int], float] = field(default_factory=dict, init=False, repr=False)
 
     def best(self, asked: Query, work: Array) -> Scheme:
-        """The best of those that are affordable on the queries ``asked``; if none is, the cheapest."""
+        """The best scheme that is affordable on the queries ``asked``; if none is, the cheapest."""
         costs = self._costs(asked, work)
         rivals = [scheme for scheme, share in costs.items() if share <= EQUAL_WORK]
         if not rivals:
@@ -64,11 +64,12 @@ class Opponents:
         return min(finalists, key=lambda scheme: self._mean_error(scheme, FINALISTS * some))
 
     def affordable(self, asked: Query, work: Array) -> list[Scheme]:
-        """Schemes that take, on the queries ``asked``, at most 1.02 times the mean ``work`` (batch,) of a policy."""
+        """Schemes whose mean work on the queries ``asked`` is at most 1.02 times the mean ``work`` (batch,) of a
+        policy."""
         return [scheme for scheme, share in self._costs(asked, work).items() if share <= EQUAL_WORK]
 
     def _costs(self, asked: Query, work: Array) -> dict[Scheme, float]:
-        """The work of schemes over that of the policy, up to the first of each family that is not affordable."""
+        """Work of each scheme divided by the policy's. Each family ends at its first scheme that is not affordable."""
         substeps = sorted({*SUBSTEPS, *(self.substeps * each for each in SUBSTEPS)})
         offered = portfolio(self.dictionary, self.query.setting, substeps, self.covers)
 

@@ -14,7 +14,7 @@ from hycop.data import Dataset
 from hycop.evaluation.variant import Variant
 
 LIMIT = "limit"
-"""Method of the rows of a dictionary's limit; what follows in brackets says how it was reached."""
+"""Method name of a dictionary's limit; the scheme that reached it follows in brackets."""
 
 CURVE = "training loss"
 """Metric of rows that are points of a learning curve."""
@@ -25,7 +25,7 @@ class Row:
     """One number of a table; the same fields for every table that is printed or written as JSON.
 
     ``value`` and ``work`` are means over samples, ``std`` is the spread over seeds. ``seconds_per_sample`` is the best
-    of several runs after a warm-up, from the query to the states: a policy's own time is part of it.
+    of several runs after a warm-up, from the query to the states; it includes the policy.
     """
 
     problem: str
@@ -49,7 +49,7 @@ class Row:
 
     @classmethod
     def of(cls, data: Dataset, *, method: str, metric: str, value: float, **others: Any) -> Row:
-        """A number about one dataset; fields that are not among ``others`` are the dataset's, or empty."""
+        """A row about one dataset. Fields that ``others`` does not give come from the dataset, or are empty."""
         elapsed = data.times[:, 1:] - data.times[:, :1]
         same = np.ptp(elapsed) == 0
         known = {
@@ -89,7 +89,7 @@ class Row:
 
 
 def merged(tables: Sequence[Sequence[Row]]) -> list[Row]:
-    """The same table from several seeds as one: means, the spread of the values, and the best of the seconds."""
+    """Merges the tables of several seeds: means, the spread of the values, and the fewest seconds."""
     groups: dict[tuple[object, ...], list[Row]] = {}
     for row in (row for rows in tables for row in rows):
         method = LIMIT if row.is_limit else row.method  # each seed reaches its limit in its own way
@@ -115,6 +115,6 @@ def _mean(rows: Sequence[Row]) -> Row:
 
 
 def _limit_order(method: str) -> tuple[bool, int]:
-    """Orders the names of a limit: those that did not converge last, then by the number of substeps."""
+    """Sort key of limits: converged ones first, then by the number of substeps."""
     substeps = re.search(r" x(\d+)", method)
     return "not converged" in method, int(substeps[1]) if substeps else 0

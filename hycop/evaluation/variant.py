@@ -1,4 +1,4 @@
-"""What tells two rows of one method apart: named fields, written as one line of text."""
+"""The variant of a row: named fields that tell rows of one method apart, written as one line of text."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Variant(Mapping[str, str]):
 
     @classmethod
     def parse(cls, text: str) -> Variant:
-        """The fields of a text. One that is no list of fields (a comma within brackets) is a single word."""
+        """Reads fields from text. Text that is not a list of fields (a comma within brackets) becomes a single word."""
         if not text:
             return cls()
         separator = SEPARATOR if SEPARATOR in text or "," not in text else ","

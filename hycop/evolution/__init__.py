@@ -1,4 +1,4 @@
-"""Ask/tell optimisers on explicit, frozen state: they know vectors, seeds and losses, and nothing of what is optimised.
+"""Ask/tell optimisers on explicit, frozen state: they see only vectors, seeds and losses.
 
 ``state = optimizer.start(theta0, seed)``; then, as often as wanted, evaluate the rows of ``optimizer.ask(state)`` and
 ``state = optimizer.tell(state, losses)``. Lower is better. A state holds all that is needed to go on, as plain

@@ -75,7 +75,7 @@ class CMA(Optimizer[CMAState]):
         return _exported(strategy, state.seed)
 
     def _strategy(self, mean: Array) -> cmaes.CMA:
-        import cmaes  # with it comes scipy.stats, a second that only those who use it should wait
+        import cmaes  # imports scipy.stats, which takes a second
 
         return cmaes.CMA(mean, self.sigma, population_size=self.population, seed=0)
 

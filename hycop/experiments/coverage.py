@@ -1,4 +1,4 @@
-"""Table ``coverage``: what every problem of the registry is, as facts. Nothing is trained.
+"""Table ``coverage``: facts about every registered problem. Nothing is trained.
 
 One row a fact: ``metric`` names it, ``value`` counts it (or is 1 for yes and 0 for no), ``variant`` spells it out where
 it is more than a number. ``policy parameters`` is the size of the largest theta of one pattern that the default
@@ -35,7 +35,7 @@ PAPER: Mapping[str, Sequence[bool]] = {
 """The source paper's ticks, in the order of the traits."""
 
 PARAMETERS: Mapping[str, int] = {**dict.fromkeys(PAPER, 50), "adr2d": 73}
-"""The source paper's sizes of the policy, about."""
+"""Approximate sizes of the policy in the source paper."""
 
 LINEAR = frozenset({"advection2d", "diffusion2d", "advection1d", "diffusion1d", "ad1d", "ad2d"})
 CHAOTIC = frozenset({"ks1d"})
@@ -74,7 +74,7 @@ def policy_size(problem: Problem) -> int:
 
 
 def boundaries(problem: Problem) -> list[str]:
-    """Those that all primitives of the default dictionary can take."""
+    """Boundaries that all primitives of the default dictionary can handle."""
     return sorted(frozenset.intersection(*map(boundaries_of, problem.dictionary.values())))
 
 

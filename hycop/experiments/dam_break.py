@@ -1,15 +1,15 @@
 """Table ``dambreak``: a policy trained on smooth periodic shallow water answers dam breaks in a walled basin of 320².
 
-The policy is that of ``swe2d``; nothing is retrained. Its programs run without internal refinement, as often repeated
-as their steps must be to stay as short as in training (``program^m``), twice as often (``program^2m``, what ``swap``
-makes of them behind another boundary), or once (``one program``).
+The policy is that of ``swe2d``; nothing is retrained. Its programs run without internal refinement: repeated so that no
+step is longer than in training (``program^m``), twice as finely (``program^2m``, the default of ``swap`` for another
+boundary), or once (``one program``).
 
 - ``HyCOP (periodic)`` runs in the periodic box that it was trained in, ``HyCOP (walls)`` after the boundary was
   swapped, with the primitives it was trained with and with those of second order, which are faster (``muscl``). Beside
   them, with walls too: the classical scheme of the gate, repeated as often, and the unsplit solver.
-- The judges are PyClaw's file at 2, 5, 10 and 15 s, where it is there (it replaces the finite elements of the source
-  paper), and at 5 s, before waves come back, Stoker's exact solution of the straight dam and, for the unsplit solver
-  alone, Ritter's of a dam onto a dry bed, where the split is ill-posed.
+- The truth is PyClaw's file at 2, 5, 10 and 15 s, if ``HYCOP_FIXTURES`` has it (it replaces the finite elements of the
+  source paper). At 5 s, before waves come back, it is also Stoker's exact solution of the straight dam and, for the
+  unsplit solver alone, Ritter's of a dam onto a dry bed, where the split is ill-posed.
 - Relative L2 error and bRMSE are of the depth; ``least depth`` and ``mass drift`` are the worst over the samples.
 """
 
@@ -44,7 +44,7 @@ PERIODIC, WALLS = "HyCOP (periodic)", "HyCOP (walls)"
 MUSCL = "muscl"
 LONGER, FINER, ONCE = (Variant.of({word: ""}) for word in ("program^m", f"program^{ELSEWHERE}m", "one program"))
 PAPER = {PERIODIC: 3.82e-2, WALLS: 9.92e-3}
-"""Relative L2 error of the depth in the source paper, whose case it does not describe; shown at 5 s."""
+"""Relative L2 error of the depth in the source paper, which does not describe its case; shown at 5 s."""
 
 SECONDS = {PERIODIC: 1.397, WALLS: 1.360}
 """The source paper's seconds per sample."""
@@ -52,7 +52,7 @@ SECONDS = {PERIODIC: 1.397, WALLS: 1.360}
 
 @dataclass(frozen=True)
 class WholeTime:
-    """Writes a policy's program for the whole time, however long."""
+    """Writes one program of the policy for the whole time, however long."""
 
     model: Model
 
@@ -158,7 +158,7 @@ def _dry(bench: Bench, seed: int) -> list[Row]:
 
 
 def figures(bench: Bench, rows: Sequence[Row]) -> Mapping[str, Figure]:
-    """The paper's: the depth as a surface, and its slice at y = 50 m, of each judge at its last time."""
+    """The paper's figures: the depth as a surface and its slice at y = 50 m, for each dataset at its last time."""
     shown = {(PERIODIC, LONGER), (WALLS, FINER), (CLASSICAL, FINER), (UNSPLIT, Variant())}
     every = [each for each in contenders(bench.learned(SOURCE, 0).model) if (each.method, each.variant) in shown]
     out = {}

@@ -1,4 +1,4 @@
-"""Table ``features``: what a policy has from what it sees, on 2D advection–diffusion–reaction.
+"""Table ``features``: what features are worth, on 2D advection–diffusion–reaction.
 
 The same recipe with dimensionless features, with raw ones (coefficients with their units, the time, block means of the
 state), and with none (one program for all queries).

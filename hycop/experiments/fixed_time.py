@@ -1,7 +1,7 @@
 """Table ``fixed-time``: 2D advection–diffusion–reaction and shallow water at the query time of the source paper, with
 all its metrics.
 
-Shallow water is also judged by PyClaw, a solver that is not of this project, where its file is there (rows
+Shallow water is also compared with PyClaw, a solver from outside this project, if ``HYCOP_FIXTURES`` has its file (rows
 ``pyclaw id`` and ``pyclaw ood``).
 """
 
@@ -30,7 +30,7 @@ METRICS = (
     "brmse_paper",
 )
 CONSERVED = "crmse_paper"
-"""Where something is conserved, which the reaction of ``adr2d`` is not."""
+"""Metric for problems with conserved totals, which ``adr2d`` does not have."""
 
 REPORTED = (*(name for name in METRICS if name != SPLITTING), CONSERVED)
 

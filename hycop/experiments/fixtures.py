@@ -1,4 +1,4 @@
-"""Solutions of public solvers. They judge trained models where their files are there; nothing is trained on them."""
+"""Solutions of public solvers, against which trained models are evaluated. Nothing is trained on them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FAMILIAR = 6
 
 
 def fixture(name: str) -> Path | None:
-    """The file of that name in the folder that the environment variable names, if both are there."""
+    """The file of that name in the folder ``HYCOP_FIXTURES``; None if either is missing."""
     folder = os.environ.get(FOLDER)
     path = None if not folder else Path(folder) / name
     return path if path is not None and path.exists() else None

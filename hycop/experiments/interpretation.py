@@ -42,7 +42,7 @@ SPLITS = ("id", "ood")
 BINS = 5
 STEPS, WORK, TIME, GAIN = "steps", "work share", "time share", "gain"
 TOGETHER = 8
-"""Queries whose programs are traced at a time: every state on the way is held."""
+"""Queries that are traced at a time: a trace holds every intermediate state."""
 
 
 def _power(name: str, query: Query) -> Array:
@@ -60,7 +60,7 @@ NUMBERS: Mapping[str, Callable[[Query], Array]] = {
 
 @dataclass(frozen=True)
 class Subject:
-    """A model that is looked at: its problem, the numbers that order its queries, and settings of its training."""
+    """A model to interpret: its problem, the numbers that order its queries, and its training settings."""
 
     problem: str
     numbers: tuple[str, ...]
@@ -103,7 +103,7 @@ def _traced(model: Model, query: Query) -> tuple[Array, Array, Array]:
 
 
 def _rank_correlation(number: Array, values: Array) -> float:
-    from scipy.stats import spearmanr  # a second that no other command should wait
+    from scipy.stats import spearmanr  # takes a second to import
 
     # shares that differ by rounding alone do not vary
     return 0.0 if np.ptp(values) < 1e-9 else float(spearmanr(number, values).statistic)

@@ -1,4 +1,4 @@
-"""How a trained model is judged in a table: beside its static program, the classical schemes at equal work, the unsplit
+"""Rows of a trained model in a table, beside its static program, the classical schemes at equal work, the unsplit
 solver of the same kind, and the limit of its dictionary."""
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ def ungated(model: Model) -> HyCOP:
 
 
 def classical_alone(model: Model) -> HyCOP:
-    """The opponent of the model's gate: the best classical scheme on its held-out queries, with as many substeps as its
-    programs have for longer times."""
+    """The opponent at the model's gate: the best classical scheme on its held-out queries, cut into the same segments
+    for longer times."""
     return HyCOP.of(replace(model, gate=replace(model.gate, kept=False)))
 
 
 def label_of(model: Model) -> str:
-    """What its problem calls the model's dictionary."""
+    """The problem's name for the model's dictionary."""
     return find_problem(model.equation.name).name_of(model.dictionary)
 
 
@@ -66,7 +66,7 @@ def limit_of(model: Model) -> DictionaryLimit:
 
 
 def contenders(model: HyCOP, classical: Solver) -> list[Contender]:
-    """A model, the static program that was learned beside it, if there is one, and its classical opponent."""
+    """A model, its static program if it has one, and its classical opponent."""
     static = model.model.static()
     solvers: dict[str, Solver] = {"HyCOP": model}
     solvers |= {} if static is None else {"static": HyCOP.of(static)}
@@ -94,7 +94,8 @@ def opponents(model: Model, held_out: Dataset) -> Opponents:
 
 
 def rival(model: HyCOP, held_out: Dataset, asked: Query) -> Scheme:
-    """The best classical scheme, on the held-out queries, of those that take no more work than the model on others."""
+    """The classical scheme that is best on the held-out queries, of those that take no more work than the model on
+    ``asked``."""
     return opponents(model.model, held_out).best(asked, model.solve(asked).work)
 
 

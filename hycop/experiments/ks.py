@@ -1,18 +1,18 @@
 """Table ``ks``: the Kuramoto–Sivashinsky equation, state by state and as statistics of its attractor.
 
 - ``direct``: every query straight from its initial state with at most 18 steps for the trained times; a longer query is
-  answered in equal parts. T in [5, 8] is short enough for the relative L2 error to mean something; for T in [8, 20]
+  cut into equal segments. T in [5, 8] is short enough for the relative L2 error to be meaningful; for T in [8, 20]
   spectrum error (SE) and divergence of the state histograms (KL) say more. The paper gives both for ``id``, ``ood-wt``.
 - ``attractor``: SE and KL over all times after the first tenth of T = 240, in segments of 2.4 units of time, each with
-  a program of at most 18 steps for the state at its start. The policy of ``direct`` would not do: it has learned from
-  smooth initial states to take long steps first and short ones once waves have grown, which is wrong on the attractor.
-  So another is trained on segments of other trajectories.
+  a program of at most 18 steps for the state at its start. The policy of ``direct`` does not suit: trained on smooth
+  initial states, it takes long steps first and short ones once waves have grown, which is wrong on the attractor. So
+  another policy is trained on segments of other trajectories.
 
 Programs run on 256 cells: on 128 the widest domains lack the modes that damp, and on the attractor every method ends at
 amplitudes that are several times too large.
 
-Two solutions of a chaotic equation part whatever one does, so the truth is also compared with itself, started a
-hundredth beside: no method can be expected to be closer than that once its own errors have grown.
+Nearby solutions of a chaotic equation diverge, so the truth is also compared with itself from perturbed initial states:
+no method can be expected to be closer once its own errors have grown.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ PAPER = {
 
 PERTURBED = "truth, perturbed"
 PERTURBATION = {"direct": 1e-6, "attractor": 1e-2}
-"""Of the initial states. For the attractor so large that both solutions part as early as those of a method do, and only
-their statistics stay together."""
+"""Relative perturbation of the initial states. For the attractor it is so large that the solutions diverge as early as
+those of a method, and only their statistics agree."""
 
 HORIZON, SEGMENT, TRANSIENT = 240.0, 2.4, 24.0
 TIMES = np.arange(1, round(HORIZON / SEGMENT) + 1) * SEGMENT
@@ -67,7 +67,7 @@ LONG_SAMPLES = 48
 """Trajectories to T = 240 per split and seed, at most."""
 
 LESSONS, EVERY = 9, 4
-"""Trajectories to learn from, and to judge by at the gate: every fourth segment of each."""
+"""Number of trajectories for training, and for the gate; every fourth segment of each is used."""
 
 LEARNING: Mapping[str, Any] = {
     "tries": 1,  # steps are so short in a segment that the first pattern serves as well as others
@@ -122,7 +122,7 @@ def attractor_statistic(name: str, states: Array, truth: Array, setting: Setting
 
 
 def _long_data(samples: int, split: str, seed: int, times: Array) -> Dataset:
-    """Truth at many times, without an estimate of its error: after e-foldings by the dozen that would be one."""
+    """Truth at many times, without an estimate of its error: after dozens of e-foldings the estimate would be 1."""
     return replace(find_problem(NAME), estimated=0).sample(samples, split, seed, times=times.tolist())
 
 

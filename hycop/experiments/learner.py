@@ -1,6 +1,6 @@
-"""Table ``learner``: what learning buys on advection–diffusion–reaction, and what it cannot do.
+"""Table ``learner``: what learning gains on advection–diffusion–reaction, and what it cannot do.
 
-- ``adr2d``, programs of at most 7 and 11 steps: the learned policy, the static program that was learned beside it, the
+- ``adr2d``, programs of at most 7 and 11 steps: the learned policy, the static program trained beside it, the
   best classical scheme at equal work (chosen on the training queries), and the limit.
 - ``ad1d`` with first-order upwind advection: budgets ``consistent`` and ``gain``.
 - ``adr2d`` with the ``literal`` budget, in which all durations together sum to T: no such program can be right, because

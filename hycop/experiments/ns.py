@@ -1,17 +1,17 @@
-"""Table ``ns``: compressible Navier–Stokes flow with PDEBench's viscosity, asked at 128² by models that were trained on
+"""Table ``ns``: compressible Navier–Stokes flow with PDEBench's viscosity on 128², by models that were trained on
 coarser grids.
 
-- ``ns2d-pdebench`` has learned from PDEBench's scheme. It is judged by PDEBench's own file where that is there (split
-  ``pdebench``; nothing is trained on it), and by the scheme on queries of our own (``id``, ``ood``).
-- ``ns2d`` has learned from the converged solution. It is judged by that, from the initial states of PDEBench's file
-  (``converged``) and of our own queries, these on 64² (the truth of a finer grid takes minutes).
+- ``ns2d-pdebench`` was trained on PDEBench's scheme. It is compared with PDEBench's own file if ``HYCOP_FIXTURES`` has
+it (split ``pdebench``; nothing is trained on it), and with the scheme on queries of our own (``id``, ``ood``).
+- ``ns2d`` was trained against the dictionary's limit. It is compared with the converged solution from the initial
+  states of PDEBench's file (``converged``) and of our own queries, these on 64² (a finer truth takes minutes).
 - Programs of at most 17 steps, and of at most 33: the program for half the time, twice.
 - Beside them: the static program, the best classical scheme at equal work, the source paper's Strang (a single step),
   the unsplit solver, the learned programs with the ``conservative`` dictionary, and the limit.
 - nRMSE and PDEBench's other metrics are of density, velocity and pressure. ``crmse`` compares the totals of mass,
   momentum and energy with those of the truth; ``drift`` is how much they change over the query time, over ∫|u|.
-- ``speedup`` is what PDEBench's scheme takes, as implemented here and measured in the same run, or PDEBench's own
-  generator (12 s per sample on two cores), over what HyCOP takes.
+- ``speedup``: seconds of PDEBench's scheme, as implemented here and measured in the same run, or of PDEBench's own
+  generator (12 s per sample on two cores), divided by those of HyCOP.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ CONVERGED = (64, 64)
 """Grid of our own queries with the converged solution."""
 
 JUDGES, COSTED = 64, 4
-"""Held-out queries on which the classical opponents are chosen, and queries on which their work is measured: there are
-some hundred of them."""
+"""Held-out queries on which the classical opponents are chosen, and queries on which the work of each of these hundred
+schemes is measured."""
 
 GENERATOR = 12.0
 """Seconds per sample that PDEBench's own generator took on two cores."""
@@ -71,8 +71,8 @@ PAPER = {"HyCOP": 4.04e-2, STRANG: 7.56e-2}
 
 @dataclass(frozen=True)
 class InParts:
-    """Writes a model's programs for an equal part of the time, one after the other; each part is a query of its own, so
-    that the gate decides about it."""
+    """Cuts the query time into equal parts, each with a program of the model. A part is a query of its own for the
+    gate."""
 
     model: HyCOP
     parts: int
@@ -87,7 +87,7 @@ LENGTHS = {Variant.of({"steps": "<=17"}): 1, Variant.of({"steps": "<=33"}): 2}
 
 
 def pdebench() -> Dataset | None:
-    """PDEBench's file, if it is there."""
+    """PDEBench's file, if ``HYCOP_FIXTURES`` has it."""
     path = fixture(PDEBENCH)
     if path is None:
         return None
@@ -163,7 +163,7 @@ def _judged(learned: Learned, opponents: Mapping[Variant, Opponents], data: Data
 
 
 def _totals(like: Row, states: Array, data: Dataset) -> Iterator[Row]:
-    """What a method does to mass, momentum and energy."""
+    """Errors of a method in the totals of mass, momentum and energy."""
     query, setting = data.query, data.query.setting
     names = [channel.name for channel in setting.channels]
     drift = np.abs(invariants(states - query.u0, setting)) / invariants(np.abs(query.u0), setting)

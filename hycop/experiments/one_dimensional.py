@@ -1,8 +1,9 @@
-"""Table ``1d``: advection–diffusion, Burgers and shallow water on 64 cells, with the source paper's figures beside.
+"""Table ``1d``: advection–diffusion, Burgers and shallow water on 64 cells, with the source paper's numbers.
 
 The truth is independent and fine: Fourier, Cole–Hopf, and finite volumes on 1024 cells. The source paper most likely
-took the truth of Burgers' equation from the same 64 cells, where what the cells cannot hold is no error: rows with
-``truth=same grid`` are judged so, by the dictionary's own limit without refinement, against which a policy has learned.
+took the truth of Burgers' equation from the same 64 cells, so that unresolved scales are no error. Rows with
+``truth=same grid`` do the same: their truth is the dictionary's own limit without refinement, and the policy was
+trained against it.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ METRICS = ("rel_l2", SPLITTING, "rmse", "max_error")
 
 
 def same_grid(data: Dataset) -> Dataset:
-    """The queries with what the dictionary converges to on their own grid as the truth: the same cells, the same
-    fluxes, only the steps in time infinitely many."""
+    """The queries with the dictionary's limit on their own grid as truth: the same cells and fluxes, infinitely many
+    steps."""
     reached = limit(find_problem(data.problem).dictionary, data.query)
     states = data.states.copy()
     states[:, 1] = reached.states
@@ -43,7 +44,7 @@ def _fine(name: str) -> Part:
 
 
 def _same_grid(bench: Bench, seed: int) -> list[Row]:
-    # the gate of that model decides by the fine truth, which is not the one that is asked for here
+    # the gate of that model used the fine truth, not the one of these rows
     learned = bench.learned("burgers1d", seed, refinement=1, target="limit")
     return judged(
         bench,

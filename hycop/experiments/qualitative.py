@@ -1,4 +1,4 @@
-"""What solutions look like: a few queries of a split, with the truth and the programs of a trained model beside."""
+"""Figures of solutions: a few queries of a split, with the truth and the answers of a trained model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hycop.plots import Figure, Solution, solutions_figure
 from hycop.problems import find_problem
 
 SHOWN = 3
-"""Queries of a figure, at most."""
+"""Most queries in a figure."""
 
 
 def split_figures(bench: Bench, name: str) -> Mapping[str, Figure]:

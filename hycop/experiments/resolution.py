@@ -1,11 +1,11 @@
 """Table ``resolution``: a policy trained on 32² cells of shallow water answers on other grids; nothing is retrained.
 
-The same initial states (the same functions, averaged over other cells) are asked at T = 0.3 on 32², 64², 128² and 256²,
-on a grid that is not square and on odd ones, each judged by the truth on its own grid.
+The same initial states (the same functions, averaged over other cells) are solved to T = 0.3 on 32², 64², 128² and
+256², on a grid that is not square and on odd ones, each compared with the truth on its own grid.
 
-- ``HyCOP`` is the policy as it was learned, whatever its gate decided; beside it the classical scheme of that gate,
-  repeated as often, and the unsplit solver. All run with the model's internal refinement.
-- ``fall``: the mean error on the trained grid over that on another one, for the same samples.
+- ``HyCOP`` is the policy as learned, whatever its gate decided; beside it the classical scheme of that gate, cut into
+  the same segments, and the unsplit solver. All run with the model's internal refinement.
+- ``fall``: the mean error on the trained grid divided by that on another one, for the same samples.
 - ``program change``: the largest relative difference between the duration of a step on the trained grid and on this
   one; 1 where the steps themselves differ. ``feature change``: the largest difference of a feature, as a share of the
   range over which it was trained.
@@ -51,7 +51,7 @@ GRIDS: Mapping[Shape, int] = {
     (128, 128): 4,
     (256, 256): 16,
 }
-"""Every grid, the trained one first, and by how much the number of its samples is divided."""
+"""Every grid, the trained one first, and the divisor of its number of samples."""
 
 PAPER: Mapping[Shape, Mapping[str, float]] = {
     (32, 32): {"rel_l2": 2.40e-2, "rmse": 1.03e-2, "max_error": 1.90e-1, SECONDS: 0.126},
@@ -106,7 +106,7 @@ def _measured(contender: Contender, data: Dataset, coarse: Array | None) -> tupl
 
 
 def _truth_rows(datasets: Mapping[Shape, Dataset]) -> list[Row]:
-    """Of every grid that is there doubled, too: the truth against that on the doubled grid."""
+    """For every grid whose double is there too: the truth against that on the doubled grid."""
     rows: list[Row] = []
     for shape, data in datasets.items():
         finer = datasets.get((2 * shape[0], 2 * shape[1]))

@@ -1,7 +1,7 @@
 """Table ``robustness``: dictionaries with a primitive too many, and with one too few.
 
-*Redundant*: to shallow water (``swe1d``, ``swe2d``) a dummy reaction is added, u_t = −u in every channel, which no
-process of the equation needs and which does harm whenever it runs. Models with and without it learn from the same data
+*Redundant*: shallow water (``swe1d``, ``swe2d``) gets a dummy reaction, u_t = −u in every channel, which no process of
+the equation needs and which does harm whenever it runs. Models with and without it learn from the same data
 with the same seed; that with it may write one step more, so that the dummy takes none from the others. Rows: the errors
 of both, as the gate lets them out (``HyCOP``) and as they were learned (``before the gate``), the ratio of the errors,
 and the dummy's share of the time and of the work of the learned programs.
@@ -80,7 +80,8 @@ def trained_with_dummy(bench: Bench, name: str, seed: int) -> Learned:
 
 
 def shares(model: HyCOP, query: Query, name: str) -> tuple[float, float]:
-    """What a primitive, whose work does not depend on the state, has of the time and of the work of all programs."""
+    """Shares of the time and of the work of all programs that go to a primitive whose work does not depend on the
+    state."""
     inner = model.model
     programs = simplify(model.programs(query), inner.dictionary, query.setting)
     op = programs.names.index(name)
@@ -136,7 +137,7 @@ def _errors(learned: Learned, data: Dataset, variant: Variant) -> list[Row]:
 
 
 def _remark(like: Row, metric: str, value: float) -> Row:
-    """Another number about what a row is about."""
+    """A row with another metric and value."""
     return replace(like, metric=metric, value=value, truth="", limit=0.0, paper=None)
 
 

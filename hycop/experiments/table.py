@@ -24,7 +24,7 @@ from hycop.training import TrainingConfig, configured
 from hycop.version import __version__
 
 Progress = Callable[[str, float], None]
-"""Told what is being done, and the fraction of the whole that is finished."""
+"""Called with what is being done and the finished fraction of the whole."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,9 @@ class Learned:
 class Bench:
     """How much a table computes, and the folder of its finished parts, from which an interrupted table goes on.
 
-    ``samples`` are per split and seed; models are trained with ``preset``; ``remark`` is told what the reader of the
-    table must know. Without a folder parts are kept in memory only. A kept part is found by its settings, the version
-    of the package and the fingerprints of the primitives; other changes of the code are not noticed.
+    ``samples`` are per split and seed; models are trained with ``preset``; ``remark`` is called with notes for the
+    reader of the table. Without a folder parts are kept in memory only. A kept part is found by its settings, the
+    version of the package and the fingerprints of the primitives; other changes of the code are not noticed.
     """
 
     samples: int
@@ -104,7 +104,7 @@ class Bench:
     ) -> Learned:
         train = self.data(name, _split(config), seed, config.samples, shape=config.shape)
         held_out = self.held_out(name, seed, config)
-        history: list[float] = []  # of this process; the run folder has also what came before an interruption
+        history: list[float] = []  # of this process; the run folder also has the steps before an interruption
         start = perf_counter()
         model = HyCOP(dictionary).fit(
             train,
@@ -167,7 +167,7 @@ def no_figures(bench: Bench, rows: Sequence[Row]) -> Mapping[str, Figure]:
 class Table:
     """A table as data: named parts, which are computed for every seed and kept one by one, and figures of their rows.
 
-    ``fixtures`` are files of other solvers that it uses where they are there. ``samples`` (per split and seed),
+    ``fixtures`` are files of other solvers, used if ``HYCOP_FIXTURES`` has them. ``samples`` (per split and seed),
     ``preset`` and ``seeds`` are its own unless told otherwise.
     """
 
@@ -188,7 +188,7 @@ def assembled(table: Table, bench: Bench) -> list[Row]:
     tables: list[list[Row]] = []
     for index, (name, part, seed) in enumerate(jobs):
         bench.progress(f"{name}, seed {seed}", index / len(jobs))
-        # rows without a file that has come since are not those of this table
+        # rows that were computed without a file that exists now do not count
         tables.append(bench.rows((table.name, name, seed, there), partial(part, bench, seed)))
     bench.progress("done", 1.0)
     missing = [name for name in table.fixtures if name not in there]

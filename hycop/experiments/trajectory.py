@@ -1,9 +1,9 @@
-"""Table ``trajectory``: errors after 1, 5, 10 and 20 of the snapshots of a long run, each asked straight from the
-initial state.
+"""Table ``trajectory``: errors at snapshots 1, 5, 10 and 20 of a long run, each queried directly from the initial
+state.
 
-A trajectory has 21 snapshots: every 0.02 to T = 0.4 for ``adr2d``, every 0.05 to T = 1 for ``swe2d``. The models have
-learned with query times over that whole range, and shallow water repeats the program that it has learned. PyClaw's
-file, where it is there, judges shallow water at its own times.
+A trajectory has 21 snapshots: every 0.02 to T = 0.4 for ``adr2d``, every 0.05 to T = 1 for ``swe2d``. The models were
+trained with query times over that whole range; shallow water repeats its learned program. Shallow water is also
+compared with PyClaw's file at its own times, if ``HYCOP_FIXTURES`` has it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hycop.plots import Figure, trajectory_figure
 from hycop.schemes import Scheme
 
 SNAPSHOTS = 20
-"""After the initial state."""
+"""Number of snapshots after the initial state."""
 
 HORIZONS = (1, 5, 10, 20)
 METRICS = ("rel_l2", "rmse")
@@ -97,7 +97,7 @@ def _part(course: Course) -> Part:
         ]
         found: list[Row] = []
         for data in (*datasets, *(pyclaw().values() if course.problem == "swe2d" else ())):
-            # one whose work is equal over all times, where finding one for each time would cost more than all else
+            # one scheme of equal work over all times: a search for each time would cost more than the rest of the table
             one_for_all = course.settings.get("substeps", 1) > 1
             against = rivals.best(data.query, model.solve(data.query).work) if one_for_all else None
             found += _rows(bench, course, learned, seed, data, course.paper.get(data.split), against)

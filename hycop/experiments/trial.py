@@ -1,4 +1,4 @@
-"""One evaluation as a user asks for it: a trained model, its opponents, classical schemes and a program by hand."""
+"""One evaluation: a trained model, its opponents, classical schemes and a hand-written program."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from hycop.schemes import Scheme, portfolio, splitting
 from hycop.surrogate import HyCOP
 
 ALL = "all"
-"""Every classical scheme, as the name of one."""
+"""Scheme name that stands for every classical scheme."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What is judged, with which dictionary, on which refinement of the grid, and by which metrics.
+    """What is evaluated, with which dictionary, refinement and metrics.
 
-    ``compare`` also asks the classical schemes that take no more work than the model.
+    ``compare`` adds the classical schemes that take no more work than the model.
     """
 
     problem: Problem
@@ -79,7 +79,7 @@ class Trial:
 
     @property
     def boundary(self) -> tuple[str, ...]:
-        """The boundary of queries that are drawn: a model is asked in its own box."""
+        """The boundary of drawn queries: a model answers in its own box."""
         return self.problem.boundary if self.model is None else self.model.model.box.boundary
 
     @property
@@ -87,7 +87,7 @@ class Trial:
         return self.problem.name_of(self.dictionary)
 
     def contenders(self, data: Dataset) -> list[Contender]:
-        """All that was asked for; if that is nothing, each classical scheme once. No name occurs twice."""
+        """All contenders that were asked for, or else every classical scheme. No name occurs twice."""
         found = [] if self.program is None else self._composed([ByHand(self.program)])
         found += self._composed(self.schemes)
         if self.model is not None:
@@ -119,7 +119,7 @@ class Trial:
         )
 
     def check_durations(self, times: Array) -> None:
-        """Refuses a program by hand in which some process does not run for the query time T."""
+        """Refuses a hand-written program in which some process does not run for the query time T."""
         if self.program is None:
             return
         given = {

@@ -1,7 +1,7 @@
 """Features: the dimensionless numbers of a query that a policy sees.
 
-None of them depends on the units of length and time, nor, but for the cell Péclet number, on the grid: statistics of
-the state come from its lowest modes, freed of the smoothing by cell averages.
+They do not depend on the units of length and time nor, except for the cell Péclet number, on the grid: statistics of
+the state come from its lowest modes, corrected for the smoothing by cell averages.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Feature:
-    """A number of a query, (batch,). Its ``kind`` says what it is good for: ``general`` ones are dimensionless and
+    """A number of a query, (batch,). Its ``kind`` says how it is used: ``general`` ones are dimensionless and
     independent of the grid, ``time`` ones are the dimensionless times of a declared equation, ``grid`` ones feed gains,
     ``unit`` ones belong to an equation without coefficients, ``raw`` ones have units (ablation)."""
 
@@ -121,7 +121,7 @@ factor of 1.25."""
 
 @dataclass(frozen=True)
 class FeatureRange:
-    """The range of each feature over the training queries: what a policy knows, and where it stops being trusted."""
+    """The range of each feature over the training queries. Outside of it answers are not trusted."""
 
     low: tuple[float, ...]
     high: tuple[float, ...]
@@ -135,7 +135,7 @@ class FeatureRange:
         return cls(tuple(map(float, values.min(axis=0))), tuple(map(float, values.max(axis=0))))
 
     def normalised(self, values: Array) -> Array:
-        """Mapped to [−1, 1] over the range, and flat beyond it; a feature that does not vary, or is no number, is 0."""
+        """Features mapped to [−1, 1] over the range and clipped beyond it; a constant or NaN feature is 0."""
         low, high = np.asarray(self.low), np.asarray(self.high)
         span = np.where(high > low, high - low, 1.0)
         centred = np.where((high > low) & ~np.isnan(values), 2.0 * (values - low) / span - 1.0, 0.0)
@@ -146,8 +146,8 @@ class FeatureRange:
         return ~((values >= np.asarray(self.low)) & (values <= np.asarray(self.high)))
 
     def far(self, values: Array) -> Array:
-        """Which lie further beyond the range than it is wide, so that nothing learned says anything about them; where
-        next to nothing varied, nothing was learned to depend on it."""
+        """Which features lie further beyond their range than it is wide. A feature that hardly varied in training
+        does not count, because nothing learned depends on it. NaN is always far."""
         low, high = np.asarray(self.low), np.asarray(self.high)
         width = high - low
         near = (values >= low - width) & (values <= high + width)

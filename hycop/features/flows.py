@@ -1,7 +1,7 @@
 """Features of flows: shallow water, Burgers, compressible gas, Kuramoto–Sivashinsky.
 
-Speeds are root mean squares over the lowest modes, where the source paper takes maxima over cells: those grow with the
-number of cells.
+Speeds are root mean squares over the lowest modes. The source paper takes maxima over cells, which grow with the number
+of cells.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ def sound_crossings(seen: Observed) -> Array:
 
 
 def sound_time(seen: Observed) -> Array:
-    """c T Σ 1/L_i: the query time in units of the time in which sound crosses the box. Besides its logarithm, because
-    what a program needs is not a linear function of that alone."""
+    """c T Σ 1/L_i: the query time in units of the time in which sound crosses the box. It is used beside its logarithm,
+    because the best program is not a linear function of the logarithm alone."""
     return sound_speed(seen) * seen.time * (1.0 / seen.grid.lengths).sum(axis=1)
 
 

@@ -1,4 +1,4 @@
-"""What features see of a query: its coefficients, and statistics of its state that do not depend on the grid."""
+"""A query as features see it: coefficients, and statistics of the state that do not depend on the grid."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hycop.primitive import transforms_of
 from hycop.query import Query
 
 LOWEST_MODES = 6
-"""Modes up to this number along each axis count for the statistics of a state."""
+"""Highest mode number along each axis in the statistics of a state."""
 
 TINY = 1e-12
 """Keeps logarithms and ratios of absent effects finite."""
@@ -25,8 +25,8 @@ def log(values: Array) -> Array:
 
 
 class Observed:
-    """A query with statistics of its state from its lowest modes, freed of the smoothing by cell averages. Each is
-    computed once, however many features need it. ``equation`` says which coefficients give which time scale."""
+    """A query with statistics of its state from its lowest modes, corrected for the smoothing by cell averages. Each is
+    computed once, however many features need it. ``equation`` gives the time scales of the coefficients."""
 
     def __init__(self, query: Query, equation: Equation | None = None) -> None:
         self.query = query
@@ -99,7 +99,7 @@ class Observed:
 
 @lru_cache(maxsize=256)
 def _lowest_modes(n: int, transform: str, axis: int, axes: int) -> tuple[partial[Array], Array, Array, Array]:
-    """For an axis of n cells: its transform, the modes that are kept, by what cell averages smooth them, and their
+    """For an axis of n cells: its transform, the kept modes, the factors by which cell averages smooth them, and their
     squared numbers."""
     number = np.fft.fftfreq(n, 1.0 / n) if transform == "fourier" else np.arange(n, dtype=np.float64)
     kept = np.flatnonzero(np.abs(number) <= min(LOWEST_MODES, (n - 1) // 2))

@@ -1,4 +1,4 @@
-"""Features as they stand, with their units: what the dimensionless ones are compared with."""
+"""Raw features with their units, as an ablation of the dimensionless ones."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from hycop.grid import Array
 
 
 def raw_parameter(name: str, seen: Observed) -> Array:
-    """A physical coefficient as it stands, with its units (ablation)."""
+    """A physical coefficient with its units (ablation)."""
     return seen.param(name)
 
 
 def raw_time(seen: Observed) -> Array:
-    """The query time as it stands (ablation)."""
+    """The query time with its unit (ablation)."""
     return seen.time
 
 

@@ -1,4 +1,4 @@
-"""Dimensionless times of a query: in units of the time scales that its equation declares."""
+"""Dimensionless times: the query time in units of the time scales that the equation declares."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def dimensionless_times(seen: Observed) -> Array:
     """Dimensionless times of a query, (batch, 3): crossings of the box Σ s_i T/L_i at the speeds of transport and
     waves, spreads Σ D_i T/L_i² of diffusion and viscosity, e-foldings Σ |r| T.
 
-    What the equation does not have is 0. They say into how many parts a long query is cut, so that no step is longer
-    than in training.
+    A time scale that the equation does not have gives 0. They decide into how many segments a long query is cut, so
+    that no step is longer than in training.
     """
     equation, lengths, axes = seen.equation, seen.grid.lengths, seen.grid.axes
     if equation is None:
@@ -90,7 +90,7 @@ def log_time(index: int, seen: Observed) -> Array:
 
 
 def guessed_equation(name: str, processes: tuple[str, ...], query: Query) -> Equation:
-    """The equation of a dataset that nobody has declared, from the names in it."""
+    """Guesses the equation of a dataset from the names in it."""
     setting = query.setting
     return guessed_from_names(name, processes, setting.channels, setting.params, query.grid.axes)
 
@@ -98,7 +98,7 @@ def guessed_equation(name: str, processes: tuple[str, ...], query: Query) -> Equ
 def guessed_from_names(
     name: str, processes: tuple[str, ...], channels: tuple[Channel, ...], names: Collection[str], axes: int
 ) -> Equation:
-    """An equation from the names that the field gives its coefficients: velocities c, diffusivities D, ν, η, growth
+    """Guesses an equation from the usual names of coefficients: velocities c, diffusivities D, ν, η, growth
     rate r; shallow water h, hu, hv with g; a gas with γ. Coefficients of other names have no time scale."""
     known: dict[str, Coefficient] = {"r": Coefficient("rate")}
     for axis, letter in enumerate(AXES[:axes]):

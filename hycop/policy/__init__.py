@@ -39,7 +39,7 @@ __all__ = [
 
 
 class Policy(Protocol):
-    """Writes programs; ``theta`` is one flat vector of ``size`` numbers, and zero is a sensible start."""
+    """Writes programs. ``theta`` is one flat vector of ``size`` numbers; zero is a sensible start."""
 
     @property
     def size(self) -> int: ...
@@ -53,19 +53,19 @@ class Policy(Protocol):
         ...
 
     def layout(self) -> Layout:
-        """What the parameters are called, and where they lie in theta."""
+        """The names of the parameters and their slices of theta."""
         ...
 
     def programs(self, thetas: Array, inputs: Inputs) -> ProgramBatch:
-        """The programs of every member (members, size) for every query: member-major, members × batch of them."""
+        """The programs of every member (members, size) for every query: members × batch programs, member by member."""
         ...
 
     def adding(self, theta: Array, name: str, allotment: Allotment) -> tuple[Policy, Array]:
-        """The policy for a dictionary with one more primitive, whose ``allotment`` is given, and its theta: all
-        that was learned stays, and the new primitive starts as a classical scheme would use it."""
+        """The policy for a dictionary with one more primitive, and its theta. ``allotment`` is that of the new
+        dictionary. All that was learned stays; the new primitive starts as in a classical scheme."""
         ...
 
     def without(self, theta: Array, name: str, allotment: Allotment | None = None) -> tuple[Policy, Array]:
-        """The policy whose programs do without a primitive, and its theta; with an ``allotment`` that of a dictionary
-        which does not have it either."""
+        """The policy whose programs do not use a primitive, and its theta. Give the ``allotment`` of the new dictionary
+        if that does not have the primitive either."""
         ...

@@ -1,4 +1,4 @@
-"""How the query time is dealt out to the steps of a program: exact covers, masses, gains and shares."""
+"""Divides the query time among the steps of a program: exact covers, masses, gains and shares."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def redundant_primitives(dictionary: Dictionary, processes: Sequence[str]) -> tu
 
 @dataclass(frozen=True)
 class Allotment:
-    """How the query time is dealt out to primitives: gains and masses, with their parameters.
+    """Divides the query time among primitives: gains and masses, with their parameters.
 
     ``covers`` hold indices of primitives, ``redundant`` likewise. Parameters: cover logits (none if there is one
     cover), a logit for each redundant primitive, and with ``budget = "gain"`` a row γ_p for each primitive in use:
@@ -91,14 +91,14 @@ class Allotment:
         )
 
     def within(self, ops: Sequence[int]) -> Allotment:
-        """Only the covers that the given primitives can make."""
+        """The allotment with only those covers that consist of the given primitives."""
         covers = tuple(cover for cover in self.covers if set(cover) <= set(ops))
         redundant = tuple(op for op in self.redundant if op in set(ops))
         return Allotment(self.names, covers, redundant, self.budget, self.gain_features)
 
     @property
     def cover_logits(self) -> int:
-        """How many parameters choose among the covers; they come first."""
+        """Number of parameters that choose among the covers; they come first."""
         return len(self.covers) if len(self.covers) > 1 else 0
 
     @property
@@ -114,7 +114,7 @@ class Allotment:
             yield f"{name}.gain", self.gain_features
 
     def amounts(self, theta: Array, inputs: Inputs) -> Array:
-        """Time per unit of query time that each primitive gets, (member, batch, name); literal budgets share one T."""
+        """Fraction of the query time that each primitive gets, (member, batch, name)."""
         members, n = theta.shape[0], len(self.names)
         mass = np.zeros((members, n))
         logits = theta[:, : self.cover_logits] if self.cover_logits else np.zeros((members, 1))
@@ -136,8 +136,8 @@ class Allotment:
 def seen_by(weights: Array, features: Array) -> Array:
     """Σ_f weights[member, row, f]·features[query, f] as (member, query, row).
 
-    Summed value by value, because a matrix product may round differently for other numbers of members: a member's
-    programs must not depend on which others are written with it.
+    Summed value by value: a matrix product may round differently for another number of members, and a member's
+    programs must not depend on the others.
     """
     return np.add.reduce(weights[:, None, :, :] * features[None, :, None, :], axis=3)
 
@@ -149,8 +149,8 @@ def softmax(logits: Array) -> Array:
 
 
 def allotted(ops: Array, weights: Array, amounts: Array, time: Array, budget: Budget) -> Array:
-    """Durations (row, slot) from weights ≥ 0: each primitive's own slots share what it got, or, literally, all slots
-    share the query time."""
+    """Durations (row, slot) from weights ≥ 0. The slots of a primitive share its time; with the literal budget all
+    slots share the query time."""
     if budget == "literal":
         return _dealt(time, ops != EMPTY, weights)
     durations = np.zeros_like(weights)
@@ -160,9 +160,9 @@ def allotted(ops: Array, weights: Array, amounts: Array, time: Array, budget: Bu
 
 
 def _dealt(amount: Array, mine: Array, weights: Array) -> Array:
-    """The amount (row,) shared among some slots (row, slot) by their weights, or equally if all of these vanish."""
+    """Shares an amount (row,) among some slots (row, slot) by their weights, or equally if all weights are zero."""
     weights = np.where(mine, weights, 0.0)
-    # a weight may underflow, but what a primitive got must not be lost
+    # weights may underflow to zero, but the time of a primitive must not be lost
     vanished = weights.sum(axis=1, keepdims=True) < 1e-300
     weights = np.where(vanished & mine, 1.0, weights)
     return weights * amount[:, None] / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)

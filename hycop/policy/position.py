@@ -16,7 +16,7 @@ from hycop.program import EMPTY, ProgramBatch
 POSITION_SCALE = 4.0
 
 NEVER_CHOSEN = 1.0
-"""How far below all others the logits of a primitive start that has no position yet."""
+"""Start logits of a new primitive lie this far below all others, so that it has no position yet."""
 
 
 def _but_logits(layout: Layout) -> Layout:
@@ -28,9 +28,9 @@ class PositionPolicy:
     """The paper's form: for each of ``longest`` positions, logits of the primitives and a duration softplus(a), and a
     length k between ``shortest`` and ``longest``; features shift the logits of all positions and the length.
 
-    The operator of a position is the argmax, in training too. Durations are then budgeted as everywhere; a process
-    that got no position has one step of its whole time appended. Logits, durations and length are four times theta:
-    in these units the paper's σ = 0.02 and learning rate cross the distance between programs in its 200 generations.
+    The operator of a position is the argmax, in training too. Durations are budgeted as in every policy; a process
+    without a position gets one step for its whole time at the end. Logits, durations and length are four times theta:
+    in these units the paper's σ = 0.02 and learning rate can move between programs within its 200 generations.
     """
 
     allotment: Allotment
@@ -51,7 +51,8 @@ class PositionPolicy:
         return self._base + (self._names + 1) * self.features + self.allotment.size
 
     def layout(self) -> Layout:
-        """Logits and durations by position, the length, what features add to each, and what the allotment has."""
+        """Logits and durations by position, the length, the feature weights of each, then the allotment's
+        parameters."""
         names = self.allotment.names
         return laid_out(
             [
@@ -65,12 +66,12 @@ class PositionPolicy:
         )
 
     def adding(self, theta: Array, name: str, allotment: Allotment) -> tuple[PositionPolicy, Array]:
-        """The new primitive gets no position; a step for its process is appended until it learns to have one."""
+        """The new primitive has no position at first; a step for its process is appended until one is learned."""
         policy = replace(self, allotment=allotment)
         return policy, self._moved(theta, policy)
 
     def without(self, theta: Array, name: str, allotment: Allotment | None = None) -> tuple[PositionPolicy, Array]:
-        """Positions of the primitive go to the next best one."""
+        """Each position of the primitive goes to the next best one."""
         policy = replace(self, allotment=self.allotment if allotment is None else allotment)
         if allotment is None:
             theta = theta.copy()
@@ -79,7 +80,7 @@ class PositionPolicy:
         return policy, self._moved(theta, policy)
 
     def _moved(self, theta: Array, policy: PositionPolicy) -> Array:
-        """Theta for other names: their logits move along, and names that are new here are never chosen at first."""
+        """Theta for other names: known names keep their logits, and new names are not chosen at first."""
         old, new = self.allotment.names, policy.allotment.names
         logits = theta[: self.longest * len(old)].reshape(self.longest, len(old))
         start = np.zeros(policy.size)

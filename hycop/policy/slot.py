@@ -1,4 +1,4 @@
-"""The default policy: chooses among operator patterns, and tilts the durations of their steps with the features."""
+"""The default policy: chooses among operator patterns; features tilt the durations of their steps."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_PARAMETERS = 100
 
 
 def affordable_tilts(wanted: int, allotment: Allotment, features: int, steps: int) -> int:
-    """As many tilts as wanted, or as leave a pattern of so many steps no more than the most parameters."""
+    """The wanted number of tilts, or fewer so that a pattern of that many steps has at most MOST_PARAMETERS."""
     together = max(len(cover) for cover in allotment.covers) + len(allotment.redundant)
     room = MOST_PARAMETERS - steps - allotment.size
     return max(1, min(wanted, room // max(1, features * together)))
@@ -30,7 +30,7 @@ def affordable_tilts(wanted: int, allotment: Allotment, features: int, steps: in
 
 @dataclass(frozen=True)
 class Pattern:
-    """An order of primitives with the shares of a classical scheme to start from; indices into the names."""
+    """An order of primitives, as indices into the names, with the shares of a classical scheme as start."""
 
     ops: tuple[int, ...]
     shares: tuple[float, ...]
@@ -52,8 +52,8 @@ class SlotPolicy:
 
         share[p, ·] = softmax(log(classical share) + b_p + Σ_j φ_j(position) t_{p,j}·x),   j = 1 … ``tilts``
 
-    with φ_j a polynomial of degree j in the position of the step among its own kind. At theta = 0 it is the classical
-    scheme of the first pattern. The pattern is the one with the largest s_k·(1, x).
+    where φ_j is a polynomial of degree j in the position of the step among those of its primitive. At theta = 0 it is
+    the classical scheme of the first pattern. The chosen pattern has the largest s_k·(1, x).
     """
 
     patterns: tuple[Pattern, ...]
@@ -79,7 +79,8 @@ class SlotPolicy:
         return replace(self, patterns=self.patterns[:1], features=0)
 
     def layout(self) -> Layout:
-        """For each pattern the ``shares`` and tilts of its primitives and what the allotment has; then the selector."""
+        """For each pattern the ``shares`` and tilts of its primitives and the allotment's parameters; then the
+        selector."""
         sizes: list[tuple[str, int]] = []
         for index, pattern in enumerate(self.patterns):
             for op, slots, basis in _shared(pattern, self.tilts):
@@ -90,9 +91,9 @@ class SlotPolicy:
         return laid_out([*sizes, *((f"{row}.selector", 1 + self.features) for row in range(1, len(self.patterns)))])
 
     def adding(self, theta: Array, name: str, allotment: Allotment) -> tuple[SlotPolicy, Array]:
-        """A primitive of a new process is half at the start and half at the end of every program, as Strang would have
-        it; a redundant one has a step at the end. One that overlaps with others comes with a further pattern in which
-        it takes their place, chosen for no query until something is learned."""
+        """A primitive of a new process runs half its time at the start and half at the end of every program, as in
+        Strang's splitting. A redundant one gets a step at the end. One that overlaps with others gets a further pattern
+        in which it replaces them; no query chooses that pattern before training."""
         op = allotment.names.index(name)
         if all(op in cover for cover in allotment.covers):
             patterns = tuple(_around(pattern, op) for pattern in self.patterns)
@@ -106,7 +107,7 @@ class SlotPolicy:
         return policy, carried(theta, self.layout(), policy.layout())
 
     def without(self, theta: Array, name: str, allotment: Allotment | None = None) -> tuple[SlotPolicy, Array]:
-        """Patterns lose the steps of the primitive; those that then do not cover every process go."""
+        """Removes the steps of the primitive, and the patterns that then do not cover every process."""
         gone = self.allotment.names.index(name)
         after = self.allotment if allotment is None else allotment
         place = [after.names.index(each) if each in after.names else -1 for each in self.allotment.names]
@@ -131,7 +132,7 @@ class SlotPolicy:
         return replace(self, patterns=(self.patterns[index],)), theta[self.parts()[index]]
 
     def parts(self) -> list[slice]:
-        """Where the parameters of each pattern lie in theta; the selector's follow them."""
+        """The slice of theta of each pattern; the selector's parameters follow."""
         ends = np.cumsum([0, *(self._pattern_size(pattern) for pattern in self.patterns)])
         return [slice(int(a), int(b)) for a, b in pairwise(ends)]
 
@@ -187,8 +188,8 @@ class SlotPolicy:
         allotment = self.allotment.within(pattern.ops)
         amounts = allotment.amounts(theta[:, used:], inputs)
         rows = members * batch
-        # against overflow, and for those that share something only: else the large logits of one primitive would make
-        # all weights of another vanish
+        # against overflow; within each group that shares its time, because large logits of one primitive must not make
+        # the weights of another vanish
         literal = allotment.budget == "literal"
         for together in [np.arange(k)] if literal else [pattern.slots(op) for op in set(pattern.ops)]:
             logits[..., together] -= logits[..., together].max(axis=2, keepdims=True)
@@ -214,11 +215,11 @@ def _shared(pattern: Pattern, tilts: int) -> list[tuple[int, Array, list[Array]]
 
 
 def _polynomials(x: Array, highest: int) -> list[Array]:
-    """xʲ less its parts in lower powers, for j = 1 … highest: orthogonal to each other over symmetric points."""
+    """xʲ minus its projections on lower powers, for j = 1 … highest: orthogonal on symmetric points."""
     basis = [np.ones_like(x)]
     for j in range(1, highest + 1):
         power = x**j
-        # those of the other parity are orthogonal already
+        # powers of the other parity are orthogonal already
         basis.append(power - sum(np.mean(power * lower) / np.mean(lower**2) * lower for lower in basis[j % 2 : j : 2]))
     return basis[1:]
 
@@ -231,7 +232,7 @@ def _around(pattern: Pattern, op: int) -> Pattern:
 
 
 def _in_place(pattern: Pattern, op: int, allotment: Allotment) -> Pattern:
-    """The pattern with a new primitive in place of those that it stands for, at the steps of the one that has most."""
+    """The pattern with a new primitive instead of those that it replaces, at the steps of the most frequent one."""
     used = set(pattern.ops)
     covers = [cover for cover in allotment.covers if op in cover and set(cover) - {op} <= used]
     if not covers:
@@ -248,7 +249,7 @@ def _in_place(pattern: Pattern, op: int, allotment: Allotment) -> Pattern:
 
 
 def _left(pattern: Pattern, gone: int, place: Sequence[int]) -> Pattern | None:
-    """The pattern without one primitive, its indices moved to their new place; None if nothing is left."""
+    """The pattern without one primitive and with new indices; None if no step is left."""
     steps = [
         (place[op], share)
         for op, share in zip(pattern.ops, pattern.shares, strict=True)
@@ -258,7 +259,7 @@ def _left(pattern: Pattern, gone: int, place: Sequence[int]) -> Pattern | None:
 
 
 def _merged(steps: Sequence[tuple[int, float]], origin: str) -> Pattern:
-    """Equal neighbours become one step."""
+    """A pattern from steps, with equal neighbours merged."""
     out: list[tuple[int, float]] = []
     for op, share in steps:
         if out and out[-1][0] == op:

@@ -14,7 +14,7 @@ Layout = Mapping[str, slice]
 
 
 def laid_out(sizes: Iterable[tuple[str, int]]) -> Layout:
-    """Names with the slices that follow from their sizes; what has no parameters is left out.
+    """Slices of theta by name, from the sizes in order; names without parameters are left out.
 
     >>> laid_out([("shares", 3), ("tilt1", 0), ("selector", 2)])
     {'shares': slice(0, 3, None), 'selector': slice(3, 5, None)}
@@ -29,8 +29,8 @@ def laid_out(sizes: Iterable[tuple[str, int]]) -> Layout:
 
 
 def carried(theta: Array, old: Layout, new: Layout, start: Array | None = None) -> Array:
-    """A theta for another layout: parameters of the same name and number keep their values, the others are zero, or as
-    in ``start``."""
+    """A theta for another layout: parameters of the same name and number keep their values; the others come from
+    ``start``, or are zero."""
     size = max((part.stop for part in new.values()), default=0)
     out = np.zeros(size) if start is None else np.array(start, dtype=np.float64)
     for name, part in new.items():

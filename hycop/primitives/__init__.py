@@ -73,7 +73,7 @@ def __dir__() -> list[str]:
 
 
 def find_primitive(name: str) -> Callable[..., Primitive]:
-    """The class of a primitive by its name: one of ours, or one that a package offers as ``hycop.primitives``."""
+    """The class of a primitive by name: a shipped one, or one from the entry-point group ``hycop.primitives``."""
     if name in PRIMITIVES:
         return PRIMITIVES[name]
     offered = {point.name: point for point in entry_points(group="hycop.primitives")}

@@ -55,7 +55,7 @@ def check_stages(most_stages: int) -> None:
 
 
 def volume_work(u: Array, duration: Array, setting: Setting, fluid: Array, cfl: float, most_stages: int) -> Array:
-    """Updates that finite volumes take for a duration, as far as the present state tells."""
+    """Number of finite-volume updates for a duration, estimated from the present state."""
     rates = peak_rates(u, fluid, setting.grid.spacing, setting.grid.boundary)
     wave, decay = (np.where(rates[:, 2] > 0, 0.0, rates[:, column]) * duration for column in (0, 1))
     reach = 0.5 * (most_stages**2 + most_stages - 2)

@@ -53,7 +53,7 @@ def _gravity(setting: Setting) -> Array:
 
 
 def _check_wet(u: Array, system: int) -> None:
-    """Refuses a dry bed, where only both processes together have a solution; a negative depth is lost, as elsewhere."""
+    """Refuses a dry bed, where only both processes together have a solution; a negative depth becomes NaN."""
     dry = np.flatnonzero((u[:, 0] == 0).reshape(u.shape[0], -1).any(axis=1))
     if dry.size and system != kernel.BOTH:
         raise InvalidSampleError(
@@ -82,7 +82,7 @@ def _rate(solver: Solver, u: Array, setting: Setting, system: int) -> Array:
 
 
 def _work(solver: Solver, u: Array, duration: Array, setting: Setting, system: int) -> Array:
-    """Stages times sub-steps, as many as the waves of the given state ask for; one for a state that is NaN."""
+    """Stages times the sub-steps that the waves of the given state need; one for a state that is NaN."""
     _checked_channels(setting)
     rates = kernel.rates(u, setting.grid.spacing, _gravity(setting), system)
     steps = np.fmax(np.ceil(rates * duration / solver.cfl), 1.0)
@@ -138,7 +138,7 @@ class MomentumAdvection:
 
     Along an axis the normal momentum has the speed 2m/h and the other is carried along with m/h. Finite volumes with
     Godunov's flux for the convex m²/h; reconstruction, order and lost samples as for ``GravityWave``. ``cfl`` bounds
-    Σ_i 2|m_i|τ/(hΔx_i) of a sub-step. Channels ``h``, ``hu``, ``hv``; parameter ``g``, which it does not feel.
+    Σ_i 2|m_i|τ/(hΔx_i) of a sub-step. Channels ``h``, ``hu``, ``hv``; parameter ``g``, which has no effect.
     """
 
     reconstruction: Reconstruction = "weno5"

@@ -34,7 +34,7 @@ def problem_of(equation: Equation) -> Problem | None:
 
 
 def problems_with(equation: Equation) -> tuple[str, ...]:
-    """Names of the problems that ask about an equation: a model of one can answer the queries of the others.
+    """Names of the problems with an equation: a model of one can answer the queries of the others.
 
     >>> problems_with(find_problem("swe2d").equation)
     ('swe2d', 'dambreak2d')

@@ -17,7 +17,7 @@ is this project's: M from 0.2 to 0.4, η and ζ each from 0.03 to 0.07 or from 0
 T = 0.05 too, ``trajectory`` from 0.005 to 0.1; programs for times beyond the training's are repeated.
 
 The paper does not name its features here. Ours are the logarithms of the Mach number, of the boxes that sound crosses
-in T and of ηT/L², and those crossings themselves: in distribution nothing else was found to say more.
+in T and of ηT/L², and those crossings themselves; no other feature was found to help in distribution.
 
 PDEBench's data are not the solution of these equations. Its generator takes Euler and viscosity one after the other
 (Lie) in steps h of Courant number 0.3 on 128² cells, which is Strang's scheme with ½h of viscosity moved from its start
@@ -187,7 +187,7 @@ NS2D = Problem(
     },
     dictionaries=_dictionaries(),
     reference=_reference,
-    # on 32² cells the primitives err more than the composition, so it learns to compose them as finely as can be
+    # on 32² cells the primitives err more than the composition, so policies are trained against the dictionary's limit
     settings={"shape": (32, 32), "metric": "nrmse", "max_steps": 17, "tilts": 4, "target": "limit"},
     presets={
         "quick": {"samples": 24, "tries": 2, "patterns": 1, "rounds": 1, "iterations": 4},
@@ -205,7 +205,7 @@ PROBLEMS = (
         equation=replace(EQUATION, name="ns2d-pdebench"),
         behaviour="the same as PDEBench's scheme solves it at 128², with its splitting error: for data of PDEBench",
         reference=_pdebench_reference,
-        # what this scheme does differently is small beside the error of the primitives on 32² cells
+        # on 32² cells the error of the primitives would hide the difference between this scheme and the solution
         settings={"shape": (64, 64), "metric": "nrmse", "max_steps": 17, "tilts": 4},
         presets={
             "quick": {"samples": 32, "tries": 1, "patterns": 1, "rounds": 1, "iterations": 3},

@@ -1,4 +1,4 @@
-"""What a problem is: an equation, how it splits, what is asked of it, and where its truth comes from."""
+"""A problem: an equation with distributions of queries, a reference that makes the truth, and dictionaries."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ ESTIMATED = 32
 """Samples on which the error of the truth is estimated, at most."""
 
 ESTIMATED_WITH_ENDS = 4
-"""The same where an axis has ends: that truth costs some twenty times as much."""
+"""The same for boxes with walls or outflow: that truth costs some twenty times as much."""
 
 BLOCK_BYTES = 32 * 2**20
-"""How much of the fine initial state is made at a time."""
+"""Bytes of the fine initial state that are made at a time."""
 
 
 @dataclass(frozen=True)
@@ -130,13 +130,13 @@ class Problem:
         return self.dictionaries[name]
 
     def name_of(self, dictionary: Dictionary) -> str:
-        """What the problem calls a dictionary; the kinds of its primitives if it is none of the problem's."""
+        """The problem's name for a dictionary; the classes of its primitives if it is not one of the problem's."""
         mine = dictionary.fingerprint()
         same = [name for name, known in self.dictionaries.items() if known.fingerprint() == mine]
         return same[0] if same else ", ".join(type(primitive).__name__ for primitive in dictionary.values())
 
     def able(self, grid: Grid) -> list[str]:
-        """The dictionaries whose primitives all know the boundaries of a grid."""
+        """The dictionaries whose primitives can all handle the boundaries of a grid."""
         needed = set(grid.boundary)
         return [
             name
@@ -146,14 +146,14 @@ class Problem:
 
     @property
     def bears_vacuum(self) -> bool:
-        """Whether a dictionary can go where there is nothing, as on a dry bed."""
+        """Whether a dictionary can handle an empty state, such as a dry bed."""
         return any(all(map(bears_vacuum, parts.values())) for parts in self.dictionaries.values())
 
     def checked(self, data: Dataset) -> Dataset:
-        """Somebody's data, if they have the coefficients and channels of this problem, and values for which it is
-        well-posed; channels in its order.
+        """A dataset with its channels in the problem's order. Refuses other coefficients or channels, and values for
+        which the problem is ill-posed.
 
-        Nothing may be negative. Where a dictionary bears a vacuum there may be one; others refuse it when they run.
+        Zero depth or density is allowed if some dictionary can handle it; the others refuse it when they run.
         """
         axes = data.setting.grid.axes
         if axes != len(self.shape):
@@ -179,7 +179,7 @@ class Problem:
         return self.splits[name]
 
     def subflow(self, processes: Sequence[str] | frozenset[str]) -> Reference:
-        """The solver of the truth for some processes on the problem's own box; all of them give the truth itself."""
+        """The trusted solver of some processes on the problem's own box; with all processes it gives the truth."""
         if not processes:
             raise InvalidInputError("subflow needs at least one process")
         return self._trusted(frozenset(processes), self.boundary, self.shape)

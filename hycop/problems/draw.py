@@ -1,4 +1,4 @@
-"""Random numbers that belong to a sample, whatever batch it is drawn in."""
+"""Random numbers of a sample, the same in whatever batch it is drawn."""
 
 from __future__ import annotations
 

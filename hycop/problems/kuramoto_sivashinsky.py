@@ -106,7 +106,7 @@ PROBLEMS = (
         },
         dictionaries=_dictionaries(),
         reference=_reference,
-        # 128 cells do not resolve wide domains; composition is learned on them as well as on 256, and faster, but not
+        # 128 cells do not resolve wide domains; on them composition is learned as well as on 256, and faster, but not
         # from the truth of a finer grid
         settings={"max_steps": 18, "refinement": 2, "learning_refinement": 1, "target": "limit"},
         presets={

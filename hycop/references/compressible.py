@@ -49,7 +49,7 @@ class GasReference(RefinedReference):
 
     @abstractmethod
     def advanced(self, state: Array, duration: float, gamma: float, spacing: Array, viscosity: Array) -> Array:
-        """One fine sample after a duration, NaN if it leaves the valid states."""
+        """One fine sample after a duration; NaN if density or pressure becomes invalid."""
 
     def checked_setting(self, setting: Setting) -> Setting:
         if setting.channels != CHANNELS:
@@ -151,7 +151,7 @@ class CompressibleReference(GasReference):
         return w if duration == 0.0 or fluxes.valid(w) else lost
 
     def work(self, u: Array, duration: Array, setting: Setting) -> Array:
-        """Updates of all channel-cells of the fine grid: stages times steps, as the state asked for begins."""
+        """Updates of all channel-cells of the fine grid: stages times steps, estimated from the initial state."""
         fine = self.refined(setting)
         viscosity, spacing = self.viscosities(setting), fine.grid.spacing
         crossing = np.zeros(setting.batch)

@@ -17,7 +17,7 @@ thread; larger ones it shares out, to threads that hold each other up by orders 
 
 TAYLOR_TERMS = 16
 LARGEST_NORM = 0.5
-"""Of a matrix whose Taylor series of that length is exact to rounding."""
+"""Largest norm of a matrix for which the Taylor series is exact to rounding."""
 
 
 def product(left: Array, right: Array) -> Array:

@@ -1,4 +1,4 @@
-"""What every reference solver offers, and how far it may be trusted."""
+"""The contract of a reference solver, and its error estimate."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CHUNK_VALUES = 2**21
 """Values of the fine solution held at a time while it is averaged."""
 
 ESTIMATE_SAMPLES = 32
-"""How many samples ``error_estimate`` solves a second time."""
+"""Number of samples that ``error_estimate`` solves a second time."""
 
 InitialCondition = Callable[[Grid], Array]
 """Point values (batch, channel, *grid) at the cell centres of any grid over the same boxes."""
@@ -34,7 +34,7 @@ class Reference(Primitive, Protocol):
     """An unsplit solver on a grid ``refinement`` times finer than the query grid, independent of the primitives it
     judges in two ways: other code, and another integrator in time.
 
-    Its fine state is its own affair (point values, cell averages); ``initial_state`` makes one. As a primitive it
+    Its fine state may be point values or cell averages; ``initial_state`` makes one. As a primitive it
     advances the cell averages of the query grid.
     """
 
@@ -140,7 +140,8 @@ class RefinedReference(ABC):
 
     @property
     def exact_in_time(self) -> bool:
-        """Whether a duration costs no error, so that every time is reached from the start and no rounding adds up."""
+        """Whether a duration causes no error; then every time is reached from the start, so that no rounding adds
+        up."""
         return False
 
     @property
@@ -209,8 +210,8 @@ class RefinedReference(ABC):
 def error_estimate(reference: Reference, initial: InitialCondition, setting: Setting, times: Array) -> float:
     """Mean relative L2 change of the coarse cell averages when the grid and the time step are halved.
 
-    Only the first 32 samples are solved, but ``initial`` is asked for the whole batch of ``setting``, which it knows
-    the samples of; give it 32 samples to save memory.
+    Only the first 32 samples are solved, but ``initial`` is called for the whole batch of ``setting``; give 32 samples
+    to save memory.
     """
     samples = slice(0, ESTIMATE_SAMPLES)
     few, their_times = setting.take(samples), np.asarray(times)[samples]
@@ -282,7 +283,7 @@ def blocks_of(keys: Array, size: int) -> list[Array]:
 
 
 def run_blocks(task: Callable[[Array], None], blocks: Sequence[Array], workers: int | None) -> None:
-    """Runs a task on each block in threads; blocks write to samples of their own, so their order is of no account."""
+    """Runs a task on each block in threads. Blocks write to samples of their own, so their order does not matter."""
     threads = min(len(blocks), workers or os.cpu_count() or 1)
     if threads <= 1:
         for block in blocks:

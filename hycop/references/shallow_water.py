@@ -34,7 +34,7 @@ class ShallowWaterReference(RefinedReference):
     reconstruction of each component (Borges, Carmona, Costa & Don, J. Comput. Phys. 227, 2008), and the classical
     fourth-order Runge–Kutta method with Σ_i α_i Δt/Δx_i ≤ ``cfl``. Fifth order where the state is smooth (fourth in
     time), first order across a shock. Conservative. Walls mirror the state, outflow continues it without
-    gradient. A sample whose depth is not positive anywhere at any stage becomes NaN: dry beds are not for it.
+    gradient. A sample with a depth that is not positive at any stage becomes NaN, so dry beds are not supported.
     """
 
     cfl: float = 1.2
@@ -120,7 +120,7 @@ class ShallowWaterReference(RefinedReference):
         return setting.param("g") if "gravity" in self.processes else np.zeros(setting.batch)
 
     def _steps(self, u: Array, duration: Array, setting_fine: Setting) -> Array:
-        """Steps (batch,) that the speeds of a state ask for on the fine grid."""
+        """Steps (batch,) that the speeds of a state need on the fine grid."""
         cells = tuple(range(1, u.ndim - 1))
         depth = np.where(u[:, 0] > 0, u[:, 0], np.nan)
         wave = np.sqrt(samplewise(self._gravity(setting_fine), depth) * depth)
@@ -139,7 +139,7 @@ class ShallowWaterReference(RefinedReference):
 
 
 def _wet(fine: Array, averages: Array, refinement: int) -> Array:
-    """Depths of the parts of cells, drawn towards the cell's average where they would fall too low (Zhang & Shu)."""
+    """Positivity limiter (Zhang & Shu): sub-cell depths that would be too low move towards the cell average."""
     blocks: list[int] = []
     for cells in averages.shape[1:]:
         blocks += [cells, refinement]

@@ -12,11 +12,11 @@ from hycop.grid import Array, Grid
 
 GHOSTS = 3
 FACE_VALUE = np.array([2.0, -13.0, 47.0, 27.0, -3.0]) / 60.0
-"""Of u at i + ½ from the cells i − 2 … i + 2: fifth order, biased against the wind."""
+"""Weights of u at i + ½ from the cells i − 2 … i + 2: fifth order, upwind-biased."""
 FACE_GRADIENT = np.array([1.0, -15.0, 15.0, -1.0]) / 12.0
-"""Of dx ∂u at i + ½ from the cells i − 1 … i + 2: fourth order."""
+"""Weights of dx ∂u at i + ½ from the cells i − 1 … i + 2: fourth order."""
 EXTRAPOLATION = np.array([(-1.0) ** k * comb(4, k + 1) for k in range(4)])
-"""Of a cubic polynomial's average in a ghost cell from the four cells next to it."""
+"""Weights of a cubic polynomial's average in a ghost cell, from the four cells next to it."""
 
 
 @lru_cache(maxsize=32)
@@ -28,7 +28,7 @@ def axis_rates(cells: int, boundary: str) -> tuple[Array, Array, Array]:
     values = _faces(FACE_VALUE, _extended(cells, boundary), 0)
     gradients = _faces(FACE_GRADIENT, _extended(cells, boundary), 1)
     if boundary == "wall":
-        # The last cell collects what the wind brings; were it seen by the faces before it, it would be blown back.
+        # The last cell collects the inflow; if the faces before it saw it, it would flow back.
         upwind = _faces(FACE_VALUE, _extended(cells - 1, boundary), 0)
         values[cells - 2 : cells] = np.pad(upwind[cells - 2 : cells], ((0, 0), (0, 1)))
         values[[0, cells]] = 0.0

@@ -1,4 +1,5 @@
-"""Trusted solvers of the parts of an equation, all on one fine grid: a program of them has a splitting error only."""
+"""Trusted solvers of the parts of an equation on one fine grid: the only error of their programs is that of
+splitting."""
 
 from __future__ import annotations
 
@@ -43,12 +44,12 @@ class Subflows:
 
     @property
     def refinement(self) -> int:
-        """How many times finer than that of the queries the grid is on which they work."""
+        """The references work on a grid this many times finer than that of the queries."""
         return next(iter(self.references.values())).refinement
 
     @property
     def reason(self) -> str:
-        """Why the parts are no better than primitives; empty if they are."""
+        """Why the references are no better than primitives; empty if they are better."""
         return "; ".join(sorted({reference.distrust for reference in self.references.values()} - {""}))
 
     @property
@@ -60,8 +61,8 @@ class Subflows:
         return Subflows({name: reference.finer() for name, reference in self.references.items()})
 
     def error_estimate(self, programs: ProgramBatch | Program, query: Query, memory: int = MEMORY) -> Array:
-        """How far off the trusted parts may be: relative L2 change (batch,) of what the programs give when the grid and
-        the time step of the parts are halved. In d dimensions it costs up to 2^(d + 1) times the run that it judges."""
+        """Error estimate of the trusted parts: relative L2 change (batch,) of the programs' results when cells and time
+        steps of the parts are halved. In d dimensions it costs up to 2^(d + 1) times the run."""
         coarse, fine = (
             run(programs, parts.dictionary, query, refinement=parts.refinement, memory=memory).reshape(query.batch, -1)
             for parts in (self, self.finer())

@@ -1,5 +1,5 @@
-"""A model folder: ``model.json`` and the files it lists. Nothing in it is code: primitives are named, not pickled, and
-everything is checked before it is used."""
+"""A model folder: ``model.json`` and the files it lists. It holds no code: primitives are named, not pickled, and
+everything is checked before use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a document to a model: the parts are checked against each other as they are put together."""
+"""Builds a model from a document, and checks its parts against each other."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from hycop.training import Gate
 
 
 def assembled(path: Path, document: Document, dictionary: Dictionary) -> Model:
-    """The parts put together; each is checked against the others."""
+    """The model of a document; each part is checked against the others."""
     axes = len(document.box.lengths)
     equation = _equation(path, document)
     with at_field(path, "box.boundary"):

@@ -1,4 +1,4 @@
-"""``model.json``: its fields with their bounds, and a hash of its own content that makes a changed file known."""
+"""``model.json``: its fields with their bounds, and a hash of its content that reveals changes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FILE = MODEL
 KIND = "hycop-model"
 SCHEMA = 2
 LARGEST = 16 * 2**20
-"""Bytes of a ``model.json`` at most."""
+"""Largest ``model.json``, in bytes."""
 
 MOST_PRIMITIVES = 64
 
@@ -81,8 +81,8 @@ class BoxPart(_Part):
 
 
 class PrimitivePart(_Part):
-    """A primitive by its registry name; without options (null) it holds more than a file can, and must be given. Its
-    ``arrays`` are in the file of weights; ``fingerprint`` is what it was when the model was made."""
+    """A primitive by its registry name. Options are null if a file cannot hold them; ``load`` must then be given the
+    primitive. Its ``arrays`` are in the file of weights; ``fingerprint`` is that of the saved model."""
 
     name: Name
     primitive: Name
@@ -164,7 +164,7 @@ class RecordPart(_Part):
 
 
 class Document(_Part):
-    """``model.json`` but for its own ``sha256``."""
+    """``model.json`` without its own ``sha256``."""
 
     kind: Literal["hycop-model"]
     schema_version: Literal[2]
@@ -185,13 +185,13 @@ class Document(_Part):
 
 
 def sealed(content: Mapping[str, object]) -> dict[str, object]:
-    """The content with the hash of its canonical form, which is what makes a changed file known."""
+    """The content with the hash of its canonical form, which reveals changes."""
     bare = {name: value for name, value in content.items() if name != "sha256"}
     return {**bare, "sha256": hashlib.sha256(canonical(bare)).hexdigest()}
 
 
 def canonical(content: object) -> bytes:
-    """The one spelling of a content: what the hash is of."""
+    """The canonical form of a content, which is hashed."""
 
     def plain(value: object) -> object:
         if isinstance(value, np.generic):
@@ -202,14 +202,14 @@ def canonical(content: object) -> bytes:
 
 
 def refusal(path: Path, reason: str) -> ModelError:
-    """One line, whatever a foreign file has put into the reason."""
+    """An error of one line, whatever text a foreign file puts into the reason."""
     line = " ".join("".join(letter if letter.isprintable() else " " for letter in reason).split())
     return ModelError(f"{path}: {line[:600]}")
 
 
 @contextmanager
 def at_field(path: Path, name: str) -> Iterator[None]:
-    """Says of which field an error is."""
+    """Adds the name of the field to an error."""
     try:
         yield
     except ModelError:
@@ -243,7 +243,7 @@ def read_document(path: Path) -> Document:
 
 
 def _parsed(path: Path) -> object:
-    """Plain JSON of bounded size, without NaN and without fields that stand there twice."""
+    """Plain JSON of bounded size, without NaN and without duplicate fields."""
 
     def constant(text: str) -> object:
         raise ValueError(f"{text} is not a finite number")
@@ -278,7 +278,7 @@ def validated(path: Path, text: bytes) -> Document:
     place = ".".join(map(str, first["loc"])) or "content"
     if first["type"] == "extra_forbidden":
         raise refusal(path, f"unknown field '{place}'; it was made by another version of hycop or by hand")
-    if first["type"] == "json_invalid":  # Python has read it, so it is only deeper than pydantic goes
+    if first["type"] == "json_invalid":  # Python has read it, so it is only nested deeper than pydantic allows
         raise refusal(path, "is nested too deeply; it is not a model of HyCOP")
     if first["type"] == "missing":
         raise refusal(path, f"field '{place}' is missing")

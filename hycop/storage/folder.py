@@ -30,7 +30,7 @@ WEIGHTS = "weights.safetensors"
 
 
 def save_model(model: Model, folder: str | Path, *, overwrite: bool = False) -> Path:
-    """Writes the model folder, whole or not at all; what it writes has passed every check of ``load_model``."""
+    """Writes the model folder, whole or not at all, after every check of ``load_model``."""
     path = Path(folder) / FILE
     if os.path.lexists(path) and not overwrite:
         raise OutputError(f"{folder}: holds a model already; choose another folder, or overwrite it")
@@ -51,7 +51,7 @@ def save_model(model: Model, folder: str | Path, *, overwrite: bool = False) -> 
 
 
 def _write_arrays(path: Path, state: Mapping[str, Mapping[str, Array]]) -> Path:
-    """The file of weights, beside one that an older ``model.json`` may still need until it is replaced."""
+    """Writes the file of weights under a new name: the old ``model.json`` needs the old file until it is replaced."""
     first = path.with_name(WEIGHTS)
     target = path.with_name(f"weights-{secrets.token_hex(4)}.safetensors") if first.exists() else first
     write_weights(target, state)
@@ -59,7 +59,7 @@ def _write_arrays(path: Path, state: Mapping[str, Mapping[str, Array]]) -> Path:
 
 
 def load_model(folder: str | Path, primitives: Mapping[str, Primitive] | None = None) -> Model:
-    """The model of a folder. ``primitives`` gives, by their names in the dictionary, those that no package offers."""
+    """Loads a model folder. ``primitives`` gives, by name, those that no installed package offers."""
     path = _located(Path(folder))
     document = read_document(path)
     _check_files(path, document.files)
@@ -130,7 +130,7 @@ def _located(folder: Path) -> Path:
 
 
 def _check_files(path: Path, files: Mapping[str, str]) -> None:
-    """Every listed file lies in the folder itself and is as it was written."""
+    """Checks that every listed file lies in the folder itself and is unchanged."""
     for name, wanted in files.items():
         plain = name[:1].isalnum() and all(letter.isalnum() or letter in "._-" for letter in name)
         if not (plain and name.isascii() and ".." not in name and len(name) <= 100):

@@ -40,7 +40,7 @@ def arrays_of(primitive: object) -> Mapping[str, Array]:
 
 
 def described(name: str, primitive: Primitive) -> dict[str, object]:
-    """A primitive as data: registry name, options, whether it has weights, and what it is now."""
+    """A primitive as data: registry name, options, whether it has weights, and its fingerprint."""
     arrays = arrays_of(primitive)
     return {
         "name": name,
@@ -52,7 +52,7 @@ def described(name: str, primitive: Primitive) -> dict[str, object]:
 
 
 def options_of(primitive: object, arrays: Collection[str] = ()) -> dict[str, object] | None:
-    """The numerical options of a primitive, but for its ``arrays``; None if it holds something else."""
+    """The options of a primitive without its ``arrays``; None if a file cannot hold them."""
     if not is_dataclass(primitive):
         return None if getattr(primitive, "__dict__", {}) else {}
     values = {
@@ -73,7 +73,7 @@ def _storable(value: object) -> bool:
 def restored(
     path: Path, document: Document, given: Mapping[str, Primitive], weights: Mapping[str, Mapping[str, Array]]
 ) -> Dictionary:
-    """The dictionary with its options, or an error that names every primitive that is neither found nor given."""
+    """The dictionary of a document, or an error that names every primitive that is neither found nor given."""
     names = [part.name for part in document.dictionary]
     if len(set(names)) != len(names):
         raise refusal(path, "field 'dictionary': a name stands there twice")
@@ -116,18 +116,15 @@ def _made(path: Path, place: str, part: PrimitivePart, arrays: Mapping[str, Arra
         accepted: list[str] = [field.name for field in fields(kind)] if is_dataclass(kind) else []
         made = kind(**values, **{name: array for name, array in arrays.items() if name in accepted})
         return cast(Primitive, made.with_arrays(arrays))  # type: ignore[attr-defined]
-    except Exception as error:  # a package of somebody else's may fail in any way
+    except Exception as error:  # a foreign package may fail in any way
         raise refusal(path, f"field '{place}': {part.primitive} cannot be made ({error})") from None
 
 
 def changed_since(model: Model, document: Document) -> Model:
-    """The model, which says of every primitive whose fingerprint is another than when it was stored that this is not
-    what it was trained with: a newer scheme, or another object that was given."""
-    changed = [
-        part.name
-        for part in document.dictionary
-        if part.fingerprint is not None and part.fingerprint != fingerprint(model.dictionary[part.name])
-    ]
+    """Marks as untrained every primitive whose fingerprint differs from the stored one: its scheme is newer, or another
+    object was given. Folders of schema 1 have no fingerprints; there every primitive had the first version of its
+    scheme."""
+    changed = [part.name for part in document.dictionary if _changed(part, model.dictionary[part.name])]
     fresh = [name for name in changed if name not in model.scope.untrained]
     if not fresh:
         return model
@@ -137,6 +134,12 @@ def changed_since(model: Model, document: Document) -> Model:
         scope=replace(model.scope, untrained=(*model.scope.untrained, *fresh)),
         record=replace(model.record, changes=(*model.record.changes, *lines)),
     )
+
+
+def _changed(part: PrimitivePart, primitive: Primitive) -> bool:
+    if part.fingerprint is None:
+        return getattr(primitive, "scheme_version", 1) > 1
+    return part.fingerprint != fingerprint(primitive)
 
 
 def _registered(name: str) -> Callable[..., Primitive] | None:

@@ -1,4 +1,4 @@
-"""Model folders of schema 1, as data of schema 2: those did not hold their equation, only the name of a problem."""
+"""Upgrades ``model.json`` from schema 1, which named a problem instead of holding its equation, to schema 2."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ SCOPE = ("features", "gain_features", "longest", "longest_time", "constants", "u
 
 
 def upgraded(content: Content) -> dict[str, object]:
-    """The content of a ``model.json`` of schema 1 in the fields of schema 2; what is wrong in it stays wrong, and is
-    refused where schema 2 is validated."""
+    """Content of schema 1 in the fields of schema 2. Errors in it stay, and the validation of schema 2 refuses them."""
     old = dict(content)
     new: dict[str, object] = {
         "schema_version": 2,
@@ -39,7 +38,7 @@ def upgraded(content: Content) -> dict[str, object]:
 
 
 def _equation(old: Content) -> Equation:
-    """That of the problem it was trained on, if it is one of ours; else guessed from the names in the file."""
+    """The equation of the problem that it was trained on, or one guessed from the names in the file."""
     channels = tuple(Channel(part["name"], part["normal"]) for part in old["channels"])
     known = PROBLEMS.get(old["problem"])
     if known is not None and (known.processes, known.channels) == (tuple(old["processes"]), channels):

@@ -1,4 +1,4 @@
-"""``weights.safetensors``: the arrays of primitives, read only after the whole layout of the file has been checked."""
+"""``weights.safetensors``: the arrays of primitives. The whole layout is checked before any array is read."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Weights = Mapping[str, Mapping[str, Array]]
 def write_weights(path: str | os.PathLike[str], weights: Weights) -> None:
     """Writes the arrays of primitives, {primitive: {name: array}}, as "primitive/name", all or nothing.
 
-    A primitive without arrays leaves no trace in the file.
+    Primitives without arrays are not in the file.
     """
     tensors: dict[str, Array] = {}
     for primitive, arrays in weights.items():
@@ -69,8 +69,8 @@ def _storable(primitive: str, name: object, array: object) -> Array:
 
 
 def read_weights(path: str | os.PathLike[str]) -> dict[str, dict[str, Array]]:
-    """The arrays of primitives, {primitive: {name: array}}; a ModelError if the file is not what ``write_weights``
-    makes. Nothing large is read before size, header and layout are checked."""
+    """Reads the arrays of primitives, {primitive: {name: array}}. Refuses any file that ``write_weights`` cannot have
+    written. Size, header and layout are checked before the arrays are read."""
     path = Path(path)
     try:
         _check_inside(path)
@@ -106,7 +106,7 @@ def _check_inside(path: Path) -> None:
 
 
 def _checked_content(path: Path, file: BinaryIO) -> bytes:
-    """All bytes of the file, whose layout is then known to be sound."""
+    """All bytes of the file, after its layout was checked."""
     about = os.fstat(file.fileno())
     if not stat.S_ISREG(about.st_mode):
         raise refusal(path, "is not a plain file; replace it by one")

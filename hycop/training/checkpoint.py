@@ -60,7 +60,7 @@ class DamagedCheckpointWarning(HyCOPWarning):
 
 
 class Checkpoint(NamedTuple):
-    """Where a run stands: what it is (a fingerprint), which stage it is in, and the arrays to go on from."""
+    """The state of a run: its fingerprint, its stage, the lines of its history, and the arrays to go on from."""
 
     fingerprint: str
     stage: int
@@ -83,8 +83,8 @@ def array_hash(*arrays: Array) -> str:
 
 @contextmanager
 def claimed(folder: Path, resume: bool) -> Iterator[Path]:
-    """The folder, made if it is not there, for this trainer alone; the lock ends with the process. A folder that was
-    made here is removed again if the run wrote nothing, or if its data or settings turned out to be wrong."""
+    """Locks the folder for this trainer, and makes it if needed; the lock ends with the process. A folder made here is
+    removed again if the run wrote nothing, or if its data or settings were wrong."""
     made = not folder.exists()
     output_folder(folder)
     try:
@@ -121,7 +121,7 @@ def _refuse_another(folder: Path, resume: bool) -> None:
 
 
 def write(folder: Path, checkpoint: Checkpoint) -> None:
-    """Atomic: written beside, flushed to disk, renamed, with a hash at its end; the one before it is kept."""
+    """Writes a checkpoint atomically (temporary file, hash, flush, rename) and keeps the previous one."""
     buffer = io.BytesIO()
     header = json.dumps({name: getattr(checkpoint, name) for name in HEADER})
     arrays: dict[str, Any] = {"header": np.frombuffer(header.encode(), dtype=np.uint8), **checkpoint.arrays}
@@ -173,7 +173,7 @@ def _read(path: Path) -> Checkpoint:
         for name, array in arrays.items():
             if array.dtype.kind not in "fiub":
                 raise ValueError(f"array '{name}' does not hold numbers")
-    # zipfile and NumPy raise nearly every kind of exception for an archive that is none of ours
+    # zipfile and NumPy raise nearly every kind of exception for a foreign archive
     except Exception as error:
         reason = next(iter(str(error).splitlines()), "") or type(error).__name__
         raise RunFolderError(f"{path}: not a checkpoint ({reason})") from None
@@ -187,8 +187,8 @@ class Stopped(HyCOPError):
 class Journal:
     """Stages and steps of a run, their history, and a checkpoint after every few steps.
 
-    Stages are numbered in their order, so a resumed run must ask for the same ones in the same order: finished stages
-    give their result at once, and the unfinished one goes on from its last step. Without a folder nothing is written.
+    Stages are numbered in order, so a resumed run must run the same ones in the same order: finished stages return
+    their result at once, and the unfinished one goes on from its last step. Without a folder nothing is written.
     """
 
     def __init__(
@@ -208,7 +208,7 @@ class Journal:
                 temporary.write_text("".join(line + "\n" for line in self._history), encoding="utf-8")
 
     def note(self, **entry: object) -> None:
-        """Appends one line to the history, unless a run that was resumed has written it before."""
+        """Appends one line to the history, unless the resumed run has already written it."""
         if self._replaying:
             return
         self._history.append(json.dumps(entry))
@@ -218,7 +218,7 @@ class Journal:
                 file.write(self._history[-1] + "\n")
 
     def follow(self, state: S, step: Callable[[S], S], steps: int) -> Array:
-        """Runs a stage, from a state until ``steps`` are done or it has converged; returns its theta."""
+        """Runs a stage from a state until it has taken ``steps`` or converged; returns its theta."""
         self._stage += 1
         key = f"theta{self._stage}"
         self._replaying = key in self._results
@@ -258,7 +258,7 @@ class Journal:
     def _write(self, state: State) -> None:
         if self.folder is None:
             return
-        # first the lines that the checkpoint counts
+        # the lines that the checkpoint counts reach the disk first
         with writing(self.folder / HISTORY):
             flush(self.folder / HISTORY)
         arrays = {**self._results, **{f"state_{name}": value for name, value in state.to_arrays().items()}}
@@ -297,7 +297,7 @@ def another_run(folder: Path) -> RunFolderError:
 
 
 def _lines(path: Path, count: int) -> list[str]:
-    """The history up to the checkpoint; later lines are of steps that are done again."""
+    """The history up to the checkpoint; the steps of later lines run again."""
     lines = read_text(path, MOST, RunFolderError).split("\n")[:-1] if os.path.lexists(path) else []
     if len(lines) < count:
         raise RunFolderError(f"{path}: {len(lines)} lines, but the checkpoint counts {count} (it was cut or replaced)")

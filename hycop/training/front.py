@@ -1,4 +1,4 @@
-"""What accuracy costs: the amounts of work for which programs are worth learning."""
+"""Accuracy against cost: the amounts of work for which models are trained."""
 
 from __future__ import annotations
 

@@ -15,30 +15,31 @@ from hycop.grid import Array
 from hycop.schemes import Scheme, splitting
 
 EXTREME = 0.1
-"""Share of the held-out queries that count as extreme."""
+"""Fraction of the held-out queries that counts as extreme: those furthest out in their features."""
 
 MARGIN = 1e-3
-"""Share by which the learned error must be smaller: less is rounding."""
+"""The learned error must be smaller by this fraction; a smaller lead is rounding."""
 
 CONFIDENT = 0.95
-"""Share of bootstrap resamples in which a policy must win to be kept."""
+"""Fraction of bootstrap resamples in which a policy must win to be kept."""
 
 RESAMPLES = 2000
-"""Bootstrap resamples of the held-out samples."""
+"""Number of bootstrap resamples of the held-out samples."""
 
 
 @dataclass(frozen=True)
 class Gate:
     """The decision of a run and its numbers: mean errors on the held-out queries and on their most extreme tenth.
 
-    ``kept``: the learned policy writes the programs. It must win with a ``confidence`` of 95 %: that share of paired
-    bootstrap resamples of the held-out samples in which its mean error is smaller. Else it is a tie or a loss, and the
-    classical scheme stays.
-    ``classical_when_clipped``: queries with a feature outside the trained range get classical programs, because the
-    policy was not better on the most extreme tenth. ``classical_when_repeated``: beyond the times of training only the
-    first part is the policy's, the rest classical. ``classical_when_far``: queries further outside the trained ranges
-    than these are wide, or with other coefficients where all of training had the same, get classical programs: the
-    held-out queries say nothing about them.
+    - ``kept``: the learned policy writes the programs. Its ``confidence`` is at least 95 %: the fraction of paired
+      bootstrap resamples of the held-out samples in which its mean error is smaller. Otherwise it is a tie or a loss,
+      and the classical scheme stays.
+    - ``classical_when_clipped``: queries with a feature outside its trained range get classical programs, because the
+      policy was not better on the most extreme tenth.
+    - ``classical_when_repeated``: beyond the trained times the policy writes only the first segment, and the classical
+      scheme the others.
+    - ``classical_when_far``: queries far outside training (``Scope.far``) get classical programs, because the held-out
+      queries say nothing about them.
     """
 
     kept: bool
@@ -67,13 +68,13 @@ class Gate:
         return self.learned_error if self.kept else self.classical_error
 
     def opened(self) -> Gate:
-        """The gate that lets the policy through for every query: the policy as it was learned."""
+        """The gate under which the policy writes every program, as it was learned."""
         return replace(
             self, kept=True, classical_when_clipped=False, classical_when_repeated=False, classical_when_far=False
         )
 
     def closed(self) -> Gate:
-        """The gate that lets nothing learned through: the classical scheme alone."""
+        """The gate under which the classical scheme writes every program."""
         return replace(self, kept=False)
 
     def explained(self) -> list[str]:
@@ -104,9 +105,9 @@ class Gate:
 
 
 def confidence(ours: Array, theirs: Array, groups: int) -> float:
-    """How sure it is that the mean of ``ours`` is smaller by more than rounding: the share of paired bootstrap
-    resamples in which it is. Errors (query,) are those of ``groups`` samples, each asked equally often. Samples are
-    drawn, not queries, because the errors of one sample at several times are alike."""
+    """Confidence that the mean of ``ours`` is smaller by more than rounding: the fraction of paired bootstrap resamples
+    in which it is. Errors (query,) come from ``groups`` samples with equally many queries each. Samples are drawn, not
+    queries, because the errors of one sample at several times are correlated."""
     if not np.isfinite(theirs).all():
         return float(np.isfinite(ours).all())
     if not np.isfinite(ours).all():

@@ -32,13 +32,13 @@ from hycop.training.recipe import Recipe, Start
 from hycop.version import __version__
 
 CONTINUED, CONTINUED_SUBSTEPS = 24, 8
-"""Queries on which a second run of their programs is judged, and substeps of the limit's scheme that judge it."""
+"""Number of queries whose programs are run a second time, and substeps of the limit's scheme that judges this."""
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What is to be learned: how to compose a dictionary for an equation, from queries with truth (``train``), judged
-    on others (``held_out``), by a policy that sees some features of a query."""
+    """A task of training: an equation, a dictionary, queries with truth to learn from (``train``) and for the gate
+    (``held_out``), and the features that the policy sees."""
 
     equation: Equation
     dictionary: Dictionary
@@ -49,8 +49,8 @@ class Task:
 
     @cached_property
     def query(self) -> Query:
-        """The training queries in double precision: least squares differentiates by differences that single precision
-        does not resolve."""
+        """The training queries in double precision: single precision does not resolve the finite differences of least
+        squares."""
         given = self.train.query
         return Query(given.u0.astype(np.float64), given.setting, given.time)
 
@@ -76,7 +76,7 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """The outcome of a run: a policy as data, its theta, and how it fared at the gate."""
+    """The result of a run: the policy as data, its theta, and the gate's decision."""
 
     policy: Policy
     theta: Array
@@ -153,7 +153,7 @@ def _unit_work(query: Query) -> float:
 
 
 def _identity(task: Task, config: TrainingConfig, seed: int, start: Start | None) -> str:
-    """What must not change between a run and its resumption."""
+    """Hash of everything that must not change between a run and its resumption."""
     seen = (task.features.names, task.gain_features.names)
     begin = () if start is None else (repr(start[0]), array_hash(start[1]))
     version = __version__.split(".")[0]
@@ -189,8 +189,8 @@ def _judged(task: Task, config: TrainingConfig, policy: Policy, theta: Array) ->
 
 
 def _worse_when_repeated(task: Task, config: TrainingConfig, programs: ProgramBatch, rival: Scheme) -> bool:
-    """Whether the programs of some held-out queries, once more from where the truth ends, come less close to the limit
-    of the dictionary than the classical scheme: a schedule for initial states need not suit what they become.
+    """Whether the programs of some held-out queries, restarted from the truth at their end, are further from the limit
+    of the dictionary than the classical scheme: a schedule for initial states need not suit later states.
 
     Gains are there to leave the limit, so with them it cannot judge."""
     if config.budget != "consistent":

@@ -1,4 +1,4 @@
-"""How good a theta is: the loss of its programs on queries with truth, and the jobs that workers do."""
+"""The loss of a theta on queries with truth, and the jobs that workers do."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ from hycop.query import Query
 from hycop.training.config import TrainingConfig
 
 ROWS = 2048
-"""Programs run together at most."""
+"""Most programs that run together."""
 
 BLOCK = 16
 """Queries whose normal equations are summed by one worker; fixed, so that sums do not depend on the workers."""
 
 COSTED = 32
-"""Queries, the first ones, whose mean work is meant by ``max_work``."""
+"""``max_work`` bounds the mean work on this many queries, the first ones."""
 
 SLACK = 1e-9
-"""Share by which work may exceed ``max_work``: less is rounding."""
+"""Work may exceed ``max_work`` by this fraction, which is rounding."""
 
 OVER_BUDGET = 1e6
-"""The loss of a member that takes more than the allowed work is this, times the ratio: worse than any within it."""
+"""Loss of a member over the allowed work, times the ratio: larger than any loss within the allowed work."""
 
 
 def infinite_if_lost(values: Array | float) -> Array:
-    """Infinity wherever there is no finite number."""
+    """The values, with infinity for whatever is not finite."""
     return np.where(np.isfinite(values), values, np.inf)
 
 
 def work_of(
     policy: Policy, theta: Array, dictionary: Dictionary, query: Query, inputs: Inputs, config: TrainingConfig
 ) -> Array:
-    """Work (batch,) of a policy's programs on the grid on which the model will run, which may not be the one on which
-    it learns."""
+    """Work (batch,) of a policy's programs on the grid of the trained model, which may differ from the grid of
+    training."""
     programs = policy.programs(theta[None], inputs).with_substeps(config.substeps)
     return measure(programs, dictionary, query, refinement=config.refinement, strict=False).work
 
@@ -51,7 +51,7 @@ def work_of(
 def mean_work(
     policy: Policy, theta: Array, dictionary: Dictionary, query: Query, inputs: Inputs, config: TrainingConfig
 ) -> float:
-    """What ``max_work`` bounds: the mean work on the first queries, infinite if it cannot be counted."""
+    """The mean work on the first queries, which ``max_work`` bounds; infinite instead of NaN."""
     few = slice(0, COSTED)
     work = work_of(policy, theta, dictionary, query.take(few), inputs.take(few), config)
     return float(infinite_if_lost(work.mean()))
@@ -85,7 +85,7 @@ class Objective:
         return replace(self, inputs=replace(inputs, features=inputs.features[:, :0]))
 
     def _populations(self, policy: Policy, thetas: Array) -> Iterator[tuple[int, ProgramBatch]]:
-        """How many members, and their programs: so many at a time."""
+        """Yields the number of members and their programs, a part of the population at a time."""
         together = max(1, ROWS // self.query.batch)
         for first in range(0, thetas.shape[0], together):
             some = thetas[first : first + together]
@@ -141,9 +141,9 @@ class Objective:
 class Fitness:
     """Job: the mean loss of members first, … of a generation on its minibatch.
 
-    ``allowed`` is the work (batch,) that the programs may take there together, on a grid of ``refinement``. A member
-    that takes more is worse than all that do not, and the worse the more it takes, so that a population that starts
-    beyond the allowed work finds its way back.
+    ``allowed`` is the work (batch,) that programs may take on a grid of ``refinement``. A member over it has a larger
+    loss than all members within it, and the loss grows with the work, so that a population that starts over the
+    allowed work can return.
     """
 
     objective: Objective
@@ -156,7 +156,7 @@ class Fitness:
     def __call__(self, first: int, count: int) -> Array:
         thetas = self.optimizer.ask_some(self.state, first, count)
         losses, work = self.objective.losses_and_work(self.policy, thetas)
-        # row by row, so that a member's sum does not depend on its company
+        # row by row, so that a member's sum does not depend on the other members
         means = np.array([row.mean() for row in losses])
         if self.allowed is None:
             return means
@@ -171,8 +171,8 @@ class Residuals:
     """Job: for block after block of queries, the normal equations of the residual field at theta, or the losses of
     trial points; ``weights`` (batch, group) turn squared residuals into the metric that is reported.
 
-    Derivatives are ∂r/∂θ = ∂r/∂τ · ∂τ/∂θ with the durations τ of the steps of the policy's only pattern: with features
-    these are fewer than the parameters, and only for ∂r/∂τ programs are run.
+    Derivatives are ∂r/∂θ = ∂r/∂τ · ∂τ/∂θ with the durations τ of the steps of the policy's only pattern. With features
+    there are fewer durations than parameters, and only ∂r/∂τ needs runs of programs.
     """
 
     objective: Objective
@@ -187,7 +187,7 @@ class Residuals:
 
     @property
     def runs(self) -> int:
-        """Programs that are run for each query, at most."""
+        """Most programs that run for each query."""
         one = self.objective.inputs.take(slice(0, 1))
         return len(self.state.trials) or 1 + self.policy.programs(self.state.theta[None], one).ops.shape[1]
 
@@ -210,7 +210,7 @@ class Residuals:
         batch, written = part.query.batch, self.policy.programs(thetas, part.inputs)
         durations = written.durations.reshape(len(thetas), batch, -1)
         slopes = (durations[1:] - durations[0]) / self.optimizer.steps(self.state)[:, None, None]
-        slots = np.flatnonzero(slopes.any(axis=(0, 1)))  # a step that no parameter changes is not run any longer
+        slots = np.flatnonzero(slopes.any(axis=(0, 1)))  # steps that no parameter changes need no derivative
         stencil = np.repeat(durations[:1], 1 + slots.size, axis=0)
         time = np.where(part.query.time > 0, part.query.time, 1.0)
         for row, slot in enumerate(slots, start=1):

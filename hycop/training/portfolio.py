@@ -1,4 +1,4 @@
-"""Where learning starts: every classical scheme, and its leaner variants, as patterns of a slot policy."""
+"""Start patterns of a slot policy: every classical scheme and its leaner variants."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def patterns(dictionary: Dictionary, processes: Sequence[str], query: Query, max
     """Distinct patterns of at most ``max_steps`` steps: for each exact cover every positive scheme with every outer
     operator and number of substeps, as it stands and with all but one of each commuting group applied only once.
 
-    Advection and diffusion share a transform and so commute; if advection also commutes with the rest, moving once is
-    as good as moving in pieces and leaves steps for the others. Whether it does, the data decide.
+    Advection and diffusion share a transform and so commute. If advection also commutes with the rest, one step of it
+    is as good as several and leaves steps for the others; the data decide.
     """
     one = query.take(slice(0, 1))
     one = Query(one.u0, one.setting, np.ones(1))
@@ -46,7 +46,7 @@ def patterns(dictionary: Dictionary, processes: Sequence[str], query: Query, max
 
 
 def _variants(program: Program) -> Iterator[tuple[str, Program]]:
-    """The program, and for each primitive the one in which it acts only once, at its first place, for all its time."""
+    """The program, and for each primitive a variant in which it has one step, at its first place, for all its time."""
     yield "", program
     for name in dict.fromkeys(step.primitive for step in program):
         durations = [step.duration for step in program if step.primitive == name]

@@ -1,4 +1,4 @@
-"""How a policy is learned: by evolution strategies, or by the default recipe of pattern search and least squares."""
+"""Learns a policy: by evolution strategies, or by the default recipe of pattern search and least squares."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ START_DEVIATION = 0.125
 """Standard deviation of a random start."""
 
 Start: TypeAlias = tuple[Policy, Array]
-"""A policy and a theta of it to start from, or to end with."""
+"""A policy with its theta."""
 
 JUDGES, EVERY = 256, 10
-"""Queries on which the theta of an evolution strategy is judged, every so many generations."""
+"""Queries on which the theta of an evolution strategy is judged, and generations between two judgements."""
 
 FINALISTS = 12
 """Patterns that are tried on all queries."""
 
 RIDGE = 1e-4
-"""Share of the loss that a theta of length one may cost."""
+"""Weight of ‖θ‖² in least squares, as a fraction of the loss."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,21 +84,21 @@ class Recipe:
         return self._searched_and_polished() if self.start is None else self._polished_from(*self.start)
 
     def static(self, policy: Policy) -> Array | None:
-        """The ablation beside a slot policy: one program for all queries, of the same pattern, polished alike."""
+        """The ablation of a slot policy: one program for all queries, of the same pattern, polished in the same way."""
         if not isinstance(policy, SlotPolicy) or self.config.optimizer != "recipe":
             return None
         blind = replace(self, objective=self.objective.blind())
         return blind._polished(policy.alone(), np.zeros(policy.alone().size), 2, "static")
 
     def _done(self, stage: str, step: int, of: int, loss: float) -> None:
-        """The end of a round: a line of the history, and a word to whoever listens."""
+        """Ends a round: writes a line of the history and reports progress."""
         self.journal.note(stage=stage, step=step, of=of, loss=loss)
         self.meter.round_done()
         self.meter.tell(stage, step, of, loss)
 
     def _evolved(self) -> tuple[Policy, Array]:
-        """The paper's Algorithm 1 (or CMA): minibatches of queries, a population, nothing but losses. Of Algorithm 1
-        not the last theta is returned but, of those after every tenth generation, the best on more queries."""
+        """The paper's Algorithm 1 (or CMA): minibatches of queries, a population, only losses. Algorithm 1 returns the
+        theta that is best on more queries, of those after every tenth generation."""
         config = self.config
         policy, theta = self.start or self._classical_start()
         if self.start is None and config.start == "random":
@@ -161,8 +161,8 @@ class Recipe:
         return name, loss
 
     def _ranked(self) -> list[Pattern]:
-        """Operator orders from the best classical start to the worst, each once, within the allowed work and the
-        finite numbers."""
+        """Operator orders from the best classical start to the worst, each once; only those within the allowed work and
+        with a finite loss."""
         best: dict[tuple[int, ...], Pattern] = {}
         for loss, _, _, pattern in sorted(self._scored, key=lambda entry: entry[:3]):
             if np.isfinite(loss):
@@ -176,8 +176,8 @@ class Recipe:
 
     @cached_property
     def _scored(self) -> list[tuple[float, int, str, Pattern]]:
-        """Patterns within the allowed steps and work: loss as it stands, length, origin. All are tried on some of the
-        queries, and the best of those on all of them; infinite losses are among them only if there are no others."""
+        """Patterns within the allowed steps and work, with their untrained loss, length and origin. All are tried on
+        some queries, the best on all queries. Patterns of infinite loss count only if there are no others."""
         config = self.config
         found = patterns(self.objective.dictionary, self.processes, self.objective.query, config.max_steps)
         allowed = [pattern for pattern in found if not self._excess(*self._as_it_stands(pattern)) > 0]
@@ -199,7 +199,7 @@ class Recipe:
     def _score(self, pattern: Pattern, count: int) -> tuple[float, int, str, Pattern]:
         """Loss of a pattern as it stands, on the first queries; the rest decides between equal losses.
 
-        Redundant primitives get no time here: what their half of it does wrong would hide which pattern is best.
+        Redundant primitives get no time here: their effect would hide which pattern is best.
         """
         policy = SlotPolicy((pattern,), replace(self.allotment, redundant=()), self.features)
         objective = self._inside(policy).objective.take(slice(0, count))
@@ -209,7 +209,7 @@ class Recipe:
         return float(infinite_if_lost(loss)), len(pattern.ops), pattern.origin, pattern
 
     def _excess(self, policy: Policy, theta: Array) -> float:
-        """Share by which the mean work is above the allowed one; 0 if it is not."""
+        """Fraction by which the mean work exceeds the allowed work; 0 if it does not."""
         if self.config.max_work is None:
             return 0.0
         objective = self.objective
@@ -219,8 +219,8 @@ class Recipe:
 
     @cached_property
     def _allowed(self) -> Array | None:
-        """The allowed work of each training query. ``max_work`` is a mean and a minibatch may hold dear queries only,
-        so it is dealt out in proportion to the work of a pattern that keeps to it."""
+        """The allowed work of each training query. ``max_work`` is a mean, but a minibatch may hold costly queries
+        only, so it is divided in proportion to the work of a pattern within it."""
         if self.config.max_work is None:
             return None
         objective, pattern = self.objective, min(self._scored, key=lambda entry: entry[:3])[3]
@@ -274,7 +274,7 @@ class Recipe:
         return replace(self, objective=self.objective.take(np.flatnonzero(~barred[:, 0])))
 
     def _polished_from(self, policy: Policy, theta: Array) -> Start:
-        """Every pattern of a given policy polished from where its theta stands; no search for others."""
+        """Polishes every pattern of a given policy from its theta, without a search."""
         if not isinstance(policy, SlotPolicy):
             raise IncompatibleError(
                 f"a {type(policy).__name__} cannot be polished by least squares; set optimizer=openes to go on with it"
@@ -290,8 +290,8 @@ class Recipe:
         return self._joined(polished)
 
     def _lean(self, policy: SlotPolicy, theta: Array) -> tuple[SlotPolicy, Array]:
-        """Without its redundant primitives, unless these have made themselves useful: a mass between 0 and 1 may come
-        as close to 0 as it likes and still cost a step."""
+        """The policy without its redundant primitives, unless they lower the loss: a mass can come close to 0 and still
+        cost a step."""
         if not self.allotment.redundant:
             return policy, theta
         lean, rest = policy, theta
@@ -300,7 +300,7 @@ class Recipe:
         return (lean, rest) if self._loss(lean, rest) <= self._loss(policy, theta) else (policy, theta)
 
     def _loss(self, policy: Policy, theta: Array) -> float:
-        """Mean on the training queries, infinite also for more work than is allowed."""
+        """Mean loss on the training queries; infinite over the allowed work."""
         if self._excess(policy, theta) > 0:
             return np.inf
         return float(infinite_if_lost(self.objective.losses(policy, theta[None])).mean())
@@ -326,13 +326,13 @@ class Recipe:
             loss = self._loss(policy, found)
             self._done(label, index + 1, rounds, loss)
             if not np.isfinite(loss):
-                break  # least squares knows nothing of the allowed work
+                break  # least squares does not see the allowed work
             theta = found
         return theta
 
     @property
     def _most_steps(self) -> int:
-        """Of least squares in a round; each iteration linearises, then tries."""
+        """Most steps of least squares in a round: each iteration linearises, then tries."""
         return 2 * self.config.iterations
 
     def _least_squares(
@@ -343,7 +343,7 @@ class Recipe:
         ridge: float,
         tell: Callable[[float], None],
     ) -> Callable[[LMState], LMState]:
-        """A step on Σ w‖r‖² + ridge·‖θ‖², whose last term keeps directions that change nothing near the start."""
+        """A step on Σ w‖r‖² + ridge·‖θ‖². The last term keeps directions without effect near the start."""
 
         def step(state: LMState) -> LMState:
             job = Residuals(self.objective, policy, optimizer, state, weights)
@@ -360,8 +360,8 @@ class Recipe:
         return step
 
     def _joined(self, polished: list[tuple[SlotPolicy, Array]]) -> tuple[Policy, Array]:
-        """One policy that chooses among the polished patterns, if its choice is worth two per cent on the training
-        queries and it stays small; else the best of them alone."""
+        """One policy that chooses among the polished patterns, if that lowers the training loss by two per cent within
+        the limit on parameters; else the best pattern alone."""
         best, theta = polished[0]
         policy = replace(best, patterns=tuple(entry.patterns[0] for entry, _ in polished))
         if len(polished) == 1 or policy.size > MOST_PARAMETERS:
@@ -378,7 +378,7 @@ class Recipe:
 
 
 def _standing(losses: Array) -> tuple[int, float]:
-    """How many queries are lost, and the mean loss of the others: a lost one must not make all thetas alike."""
+    """Number of lost queries, then the mean loss of the others: one lost query must not make all thetas equal."""
     finite = np.isfinite(losses)
     return int((~finite).sum()), float(losses[finite].mean()) if finite.any() else np.inf
 

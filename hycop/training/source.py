@@ -1,4 +1,4 @@
-"""What a run learns from: a problem, whose queries it draws, or a dataset."""
+"""The data of a run: queries drawn from a problem, or a dataset."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hycop.training.config import TrainingConfig
 from hycop.training.loop import Task
 
 FEWEST_HELD_OUT = 32
-"""A dataset of one's own must leave at least so many held-out queries for the gate."""
+"""Fewest held-out queries of a dataset for the gate."""
 
 HELD_OUT_STREAM = 2**32
 """Added to the seed for the held-out queries of a problem, so that no query is in both."""
@@ -30,7 +30,7 @@ HELD_OUT_STREAM = 2**32
 class Source:
     """A problem or a dataset to learn from, data for the gate if they are given, and the equation if it is declared.
 
-    A dataset that names one of the problems has the equation and the settings of that.
+    A dataset that names a shipped problem has its equation and settings.
     """
 
     given: Problem | Dataset
@@ -55,8 +55,8 @@ class Source:
     def task(
         self, dictionary: Dictionary, config: TrainingConfig, seed: int, kept: Path | None = None, force: bool = False
     ) -> Task:
-        """What is to be learned; the queries of a problem are drawn, or found in the folder of a run that ``kept``
-        them. What cannot run is refused before the truth is solved."""
+        """The task of training. The queries of a problem are drawn, or read from the folder ``kept`` of an interrupted
+        run. What cannot run is refused before the truth is solved."""
         if isinstance(self.given, Problem):
             chosen, split = self.given, "trajectory" if config.horizon == "trajectory" else "train"
             probe(dictionary, chosen.queries(1, split, seed, shape=config.shape), config.refinement)
@@ -130,7 +130,7 @@ def _features(equation: Equation, data: Dataset, config: TrainingConfig) -> tupl
         chosen = equation.features
     else:
         chosen = available(features_of_kind("general"), seen)
-        if not equation.guessed:  # those of a declared equation know its coefficients by whatever name
+        if not equation.guessed:  # the dimensionless times of a declared equation see its coefficients under any name
             chosen = (*available(features_of_kind("time"), seen), *chosen)
     gains = available(("cell_peclet",), seen) if equation.guessed else equation.gain_features
     return FeatureMap(chosen), FeatureMap(gains if config.budget == "gain" else ())
@@ -138,7 +138,7 @@ def _features(equation: Equation, data: Dataset, config: TrainingConfig) -> tupl
 
 @dataclass(frozen=True)
 class _Drawn:
-    """Queries of a problem with their truth, drawn anew or as a run that was interrupted has kept them."""
+    """Queries of a problem with their truth: drawn, or read from the folder of an interrupted run."""
 
     problem: Problem
     split: str
@@ -159,8 +159,8 @@ class _Drawn:
 
 
 def keep(task: Task, folder: Path, force: bool) -> None:
-    """Writes the queries of a run to its folder, so that a resumed run does not solve them again. They replace those of
-    a run that did not get as far as a checkpoint, or that ``force`` gives up."""
+    """Writes the queries of a run to its folder, so that a resumed run need not solve them again. They replace those of
+    a run without a checkpoint, or, with ``force``, of any run."""
     output_folder(folder)
     for name, data in zip(DATA, (task.train, task.held_out), strict=True):
         if force or not (begun(folder) and (folder / name).exists()):

@@ -138,8 +138,8 @@ class TestNames:
     @given(
         st.sampled_from(NAMES), st.integers(1, 99), st.none() | st.sampled_from(["a", "my diffusion", "UPPER", "u(1)"])
     )
-    def test_every_scheme_reads_as_it_prints(self, name: str, copies: int, outer: str | None) -> None:
-        scheme = splitting(name).with_substeps(copies)
+    def test_every_scheme_reads_as_it_prints(self, name: str, substeps: int, outer: str | None) -> None:
+        scheme = splitting(name).with_substeps(substeps)
         scheme = scheme if outer is None else scheme.with_outer(outer)
         assert splitting(str(scheme)) == scheme
 
@@ -166,8 +166,8 @@ class TestNames:
         with pytest.raises(InvalidInputError, match=f"{text}.*between 1 and 64"):
             splitting(text)
 
-    def test_copies_are_counted_from_one(self) -> None:
-        with pytest.raises(InvalidInputError, match="scheme Strang: 0 copies"):
+    def test_substeps_are_counted_from_one(self) -> None:
+        with pytest.raises(InvalidInputError, match="scheme Strang: 0 substeps"):
             splitting("strang x0")
         assert splitting("strang x2").with_substeps(3).substeps == 6
 
@@ -179,19 +179,19 @@ class TestNames:
 class TestPrograms:
     @each_scheme
     @pytest.mark.parametrize("count", [1, 2, 3, 4])
-    @pytest.mark.parametrize("copies", [1, 3])
-    def test_every_process_gets_exactly_the_query_time(self, name: str, count: int, copies: int) -> None:
+    @pytest.mark.parametrize("substeps", [1, 3])
+    def test_every_process_gets_exactly_the_query_time(self, name: str, count: int, substeps: int) -> None:
         dictionary, query = processes(count), query_of([0.0, 0.2, 3.0])
         for outer in dictionary:
-            programs = splitting(name).with_substeps(copies).with_outer(outer).programs(query, dictionary)
+            programs = splitting(name).with_substeps(substeps).with_outer(outer).programs(query, dictionary)
             assert programs.names == dictionary.names
             expected = np.tile(query.time[:, None], (1, count))
             np.testing.assert_allclose(programs.time_per_primitive(), expected, rtol=1e-14, atol=0)
 
     @pytest.mark.parametrize("name", PALINDROMIC)
     def test_symmetric_schemes_write_palindromes_for_three(self, name: str) -> None:
-        for copies in (1, 2):
-            program = splitting(name).with_substeps(copies).programs(query_of(0.2), processes(3))[0]
+        for substeps in (1, 2):
+            program = splitting(name).with_substeps(substeps).programs(query_of(0.2), processes(3))[0]
             steps = [(step.primitive, step.duration) for step in program]
             assert [step for step, _ in steps] == [step for step, _ in steps][::-1]
             np.testing.assert_allclose([tau for _, tau in steps], [tau for _, tau in steps][::-1], atol=1e-15)
@@ -265,7 +265,7 @@ class TestPrograms:
 class TestPortfolio:
     def test_it_offers_what_can_run_with_each_distinct_outer_operator(self) -> None:
         dictionary, setting = Dictionary(ADR), query_of(0.2).setting
-        schemes = portfolio(dictionary, setting, copies=(1, 2))
+        schemes = portfolio(dictionary, setting, substeps=(1, 2))
         assert len(set(schemes)) == len(schemes)
         assert {scheme.outer for scheme in schemes} == {None, "reaction"}
         assert {scheme.substeps for scheme in schemes} == {1, 2}

@@ -1,0 +1,242 @@
+"""What several test files use."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from hycop.channels import gas_channels, water_channels
+from hycop.cli import main
+from hycop.data import Dataset, write_pdebench
+from hycop.data.gas import encode
+from hycop.dictionary import Dictionary
+from hycop.grid import Array, Grid
+from hycop.primitives import (
+    CentralEuler,
+    ExactLogistic,
+    FiniteVolumeGasViscosity,
+    MusclAdvection,
+    MusclEuler,
+    SpectralAdvection,
+    SpectralDiffusion,
+    SqrtDensityViscosity,
+)
+from hycop.query import Channel, Query, Setting
+
+# ------------------------------------------------------------------------------------------- the command line
+
+ROOT = Path(__file__).parents[1]
+
+
+class Result(NamedTuple):
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def hycop_command(*words: str | Path, folder: Path = ROOT) -> Result:
+    """The command in this process (starting one costs two seconds), with what it would print and return."""
+    stdout, stderr = io.StringIO(), io.StringIO()
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.redirect_stdout(stdout),
+        contextlib.redirect_stderr(stderr),
+    ):
+        patch.setattr(sys, "argv", ["hycop", *map(str, words)])
+        patch.setenv("COLUMNS", "200")
+        patch.chdir(folder)
+        try:
+            main()
+            code = 0
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+    return Result(code, stdout.getvalue(), stderr.getvalue())
+
+
+# ------------------------------------------------------------------------------------------- scalars
+
+EXACT_FLOWS = Dictionary(
+    {"advection": SpectralAdvection(), "diffusion": SpectralDiffusion(), "reaction": ExactLogistic()}
+)
+
+
+DICTIONARY = EXACT_FLOWS.adding("muscl", MusclAdvection())
+
+
+def query_of(batch: int, boundary: str = "periodic", seed: int = 0) -> Query:
+    """Random states in (0, 1) with coefficients of their own."""
+    rng = np.random.default_rng(seed)
+    grid = Grid((6, 5), rng.uniform(0.5, 2.0, (batch, 2)), (boundary,) * 2)
+    params = {name: rng.uniform(0.1, 1.0, batch) for name in ("cx", "cy", "r")}
+    params |= {name: rng.uniform(0.0, 0.1, batch) for name in ("Dx", "Dy")}
+    return Query(rng.uniform(0.1, 0.9, (batch, 1, 6, 5)), Setting(grid, (Channel("u"),), params), np.ones(batch))
+
+
+SCALAR = (Channel("u"),)
+
+
+def one_box(shape: tuple[int, ...], boundary: str | tuple[str, ...] = "periodic", **params: float) -> Setting:
+    return Setting(Grid.box(shape, 1.0, boundary), SCALAR, params)
+
+
+# ------------------------------------------------------------------------------------------- shallow water
+
+CHANNELS = (Channel("h"), Channel("hu", normal=0), Channel("hv", normal=1))
+
+
+SIGNS = np.array([[1.0, 1.0], [-1.0, 1.0], [1.0, -1.0]])
+
+
+G = 9.81
+
+
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def relative(u: Array, truth: Array) -> float:
+    return float(np.linalg.norm(u - truth) / np.linalg.norm(truth))
+
+
+# ------------------------------------------------------------------------------------------- datasets
+
+SUFFIXES = [".nc", ".npz"]
+
+
+def make(
+    shape: tuple[int, ...] = (6,),
+    *,
+    samples: int = 3,
+    times: int = 3,
+    dtype: Any = np.float64,
+    boundary: Any = "periodic",
+    channels: tuple[Channel, ...] = (Channel("u"),),
+    seed: int = 7,
+) -> Dataset:
+    rng = np.random.default_rng(seed)
+    grid = Grid(shape, rng.uniform(1.0, 9.0, (samples, len(shape))), Grid.box(shape, boundary=boundary).boundary)
+    setting = Setting(grid, channels, {"cx": rng.normal(size=samples), "g": 9.81})
+    states = rng.normal(size=(samples, times, len(channels), *shape)).astype(dtype)
+    clock = np.cumsum(rng.uniform(0.0, 1.0, (samples, times)), axis=1)
+    clock[:, 0] = 0.0
+    return Dataset("toy", "train", states, clock, setting, seed, "exact", 1e-9, "0.1.0")
+
+
+def assert_same(a: Dataset, b: Dataset) -> None:
+    for field in ("problem", "split", "seed", "reference", "reference_error", "version"):
+        assert getattr(a, field) == getattr(b, field), field
+    assert a.states.dtype == b.states.dtype
+    assert a.setting.channels == b.setting.channels
+    assert a.setting.grid.boundary == b.setting.grid.boundary
+    assert list(a.setting.params) == list(b.setting.params)
+    for x, y in [(a.states, b.states), (a.times, b.times), (a.setting.grid.lengths, b.setting.grid.lengths)]:
+        np.testing.assert_array_equal(x, y)
+    for name, value in a.setting.params.items():
+        np.testing.assert_array_equal(value, b.setting.params[name])
+
+
+def foreign(**replaced: Any) -> dict[str, Any]:
+    variables = {
+        "h": (("sample", "time", "x"), np.ones((2, 3, 4), np.float32)),
+        "m": (("sample", "time", "x"), np.zeros((2, 3, 4), np.float32)),
+        "time": (("sample", "time"), np.tile([0.0, 0.5, 1.0], (2, 1))),
+        "lengths": (("sample", "axis"), np.array([[1.0], [2.0]])),
+        "g": (("sample",), np.array([9.0, 10.0])),
+        "x": (("x",), np.arange(4.0)),
+    } | replaced
+    return {name: variable for name, variable in variables.items() if variable is not None}
+
+
+def write_foreign(path: Path, attrs: dict[str, Any] | None = None, **replaced: Any) -> Path:
+    variables, attrs = foreign(**replaced), attrs or {}
+    if path.suffix == ".npz":
+        np.savez(path, **{name: variable[1] for name, variable in variables.items()}, **attrs)
+    else:
+        xr.Dataset(variables, attrs=attrs).to_netcdf(path, engine="h5netcdf")
+    return path
+
+
+def make_gas(shape: tuple[int, ...] = (6, 4), samples: int = 3, frames: int = 3, gamma: float = 1.4) -> Dataset:
+    rng = np.random.default_rng(1)
+    reported = rng.uniform(0.5, 2.0, (samples * frames, 2 + len(shape), *shape))
+    reported[:, 1:-1] -= 1.2
+    states = encode(reported, gamma).reshape(samples, frames, 2 + len(shape), *shape)
+    setting = Setting(
+        Grid.box(shape, batch=samples),
+        gas_channels(len(shape)),
+        {"gamma": np.full(samples, gamma), "eta": np.full(samples, 0.1), "zeta": np.full(samples, 0.2)},
+    )
+    return Dataset("ns2d", "id", states, np.tile(0.25 * np.arange(frames), (samples, 1)), setting)
+
+
+def write_gas(path: Path) -> None:
+    write_pdebench(make_gas(), path)
+
+
+# ------------------------------------------------------------------------------------------- gas
+
+CONSERVATIVE = Dictionary({"euler": CentralEuler(), "viscosity": FiniteVolumeGasViscosity()})
+
+
+SHOCKS = Dictionary({"euler": MusclEuler(), "viscosity": FiniteVolumeGasViscosity()})
+
+
+SPECTRAL = Dictionary({"euler": CentralEuler(), "viscosity": SqrtDensityViscosity()})
+
+
+def conserved(density: Array, velocities: list[Array], pressure: Array, gamma: float) -> Array:
+    """The state (batch, channel, *grid) of primitive fields (batch, *grid)."""
+    density, pressure, *velocities = np.broadcast_arrays(density, pressure, *velocities)
+    energy = pressure / (gamma - 1) + sum(0.5 * density * v**2 for v in velocities)
+    return np.stack([density, *(density * v for v in velocities), energy], axis=1)
+
+
+def primitive_fields(u: Array, gamma: float) -> Array:
+    """Density, velocities and pressure, (batch, channel, *grid)."""
+    density, momenta, energy = u[:, :1], u[:, 1:-1], u[:, -1:]
+    pressure = (gamma - 1) * (energy - 0.5 * (momenta**2).sum(axis=1, keepdims=True) / density)
+    return np.concatenate([density, momenta / density, pressure], axis=1)
+
+
+def setting_of(
+    shape: tuple[int, ...], lengths: float = 1.0, boundary: str | tuple[str, ...] = "periodic", **params: float
+) -> Setting:
+    values = {"gamma": 1.4, "eta": 0.0, "zeta": 0.0} | params
+    return Setting(Grid.box(shape, lengths, boundary), gas_channels(len(shape)), values)
+
+
+def nrmse(u: Array, truth: Array, gamma: float = 5 / 3) -> Array:
+    """RMSE over the field relative to its RMS, for density, velocities and pressure, mean over samples."""
+    ours, theirs = primitive_fields(u, gamma), primitive_fields(truth, gamma)
+    error = np.sqrt(((ours - theirs) ** 2).mean(axis=(2, 3)) / (theirs**2).mean(axis=(2, 3)))
+    return error.mean(axis=0)
+
+
+# ------------------------------------------------------------------------------------------- references
+
+WATER = frozenset({"gravity", "momentum"})
+
+
+def water(
+    shape: tuple[int, ...], batch: int = 1, lengths: Any = 10.0, boundary: Any = "periodic", g: Any = 9.81
+) -> Setting:
+    return Setting(Grid.box(shape, lengths, boundary, batch), water_channels(len(shape)), {"g": g})
+
+
+def line(cells: int, batch: int = 1, length: float = 2.0, **params: Any) -> Setting:
+    return Setting(Grid.box((cells,), length, "periodic", batch), (Channel("u"),), params)
+
+
+def hills(grid: Grid) -> Array:
+    """A smooth periodic state, subcritical; samples differ by a shift."""
+    shift = np.arange(grid.batch).reshape((-1,) + (1,) * grid.axes)
+    angles = [2 * np.pi * x / grid.lengths[:, i].reshape(shift.shape) + shift for i, x in enumerate(grid.centres())]
+    depth = 1 + 0.1 * np.sin(sum(angles)) + 0.1 * np.cos(2 * angles[0])
+    momenta = [0.3 * np.cos(angle + axis) + 0.1 * np.sin(angles[0]) for axis, angle in enumerate(angles)]
+    return np.stack(np.broadcast_arrays(depth, *momenta), axis=1)
