@@ -17,7 +17,7 @@ from hycop.grid import Array, changed
 from hycop.policy import Policy, SlotPolicy
 from hycop.program import EMPTY, ProgramBatch
 from hycop.query import Query
-from hycop.scope import TIME_TOLERANCE, Scope, Values, View
+from hycop.scope import TIME_TOLERANCE, Scope, Values, View, outside_primitives
 from hycop.training import Gate, TrainingConfig
 
 MOST_SEGMENTS = 1024
@@ -123,7 +123,9 @@ class Model:
         """A program for each query, and what it was written from."""
         seen = Observed(query, self.equation)
         values = self.scope.view.values(seen)
-        return Composition(self._programs(seen, values), values, self.scope.outside(query, values))
+        programs = self._programs(seen, values)
+        outside = self.scope.outside(query, values) | outside_primitives(programs, self.dictionary, query)
+        return Composition(programs, values, outside)
 
     def programs(self, query: Query, dictionary: Dictionary | None = None) -> ProgramBatch:
         """A program for each query, to run with the model's dictionary or with another that has the same names."""
@@ -133,7 +135,7 @@ class Model:
 
     def outside_training(self, query: Query) -> Mapping[str, Array]:
         """Which queries (batch,) lie outside what was trained, by the reason."""
-        return self.scope.outside(query, self.scope.view.values(Observed(query, self.equation)))
+        return self.compose(query).outside
 
     def _programs(self, seen: Observed, values: Values) -> ProgramBatch:
         """The policy's programs, or the classical ones where the gate has decided so; for times beyond the training's

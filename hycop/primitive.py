@@ -42,6 +42,8 @@ class Primitive(Protocol):
       returns the same primitive with other arrays; a model folder then stores them beside the options. None
     - ``batch_dependent``: whether the last digits of a sample may depend on the rest of the batch, as those of a
       network on a GPU do; False
+    - ``outside(u, setting)``: which samples (batch,) lie outside what it was trained on; answers with programs that use
+      it there are not to be trusted. None
     - ``scheme_version``: raised by one whenever the numbers that the scheme gives change; 1
     - ``example(seed)``: a state and a setting on which ``hycop check`` may try it
 

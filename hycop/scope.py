@@ -8,10 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hycop.dictionary import Dictionary
 from hycop.equation import Equation
 from hycop.features import FeatureMap, FeatureRange, Observed, dimensionless_times
 from hycop.grid import Array
 from hycop.policy import Inputs
+from hycop.program import ProgramBatch
 from hycop.query import Query
 
 TIME_TOLERANCE = 1e-6
@@ -149,6 +151,22 @@ class Scope:
             given = query.setting.params.get(name, np.array(value))
             out[:, index] = np.abs(given - value) > SAME_COEFFICIENT * abs(value)
         return out
+
+
+def outside_primitives(programs: ProgramBatch, dictionary: Dictionary, query: Query) -> dict[str, Array]:
+    """Which queries (batch,) have programs with a primitive that was not trained for them, by the reason: those for
+    which its ``outside(u, setting)``, asked with the initial state, is True."""
+    found: dict[str, Array] = {}
+    for op, name in enumerate(programs.names):
+        asked = getattr(dictionary[name], "outside", None)
+        if asked is None:
+            continue
+        used = ((programs.ops == op) & (programs.durations > 0)).any(axis=1)
+        if used.any():
+            outside = used & np.asarray(asked(query.u0, query.setting), dtype=bool)
+            if outside.any():
+                found[f"trained range of {name}"] = outside
+    return found
 
 
 def constant_coefficients(queries: Sequence[Query]) -> dict[str, float]:

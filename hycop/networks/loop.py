@@ -6,7 +6,8 @@ same machine with the same number of threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import cos, inf, isfinite, pi
 from typing import NamedTuple
@@ -87,12 +88,35 @@ def train(
     schedule: Schedule,
     state: Training | None = None,
     keep: Callable[[Training], None] = lambda state: None,
+    threads: int = 1,
 ) -> Training:
     """Trains the module on the examples that ``draw(round)`` gives, from a kept state or from its first weights.
 
-    ``keep`` is told the state after every round. The module ends with the best weights.
+    ``keep`` is told the state after every round. torch uses so many ``threads``. The module ends with the best weights.
     """
     state = Training.start(module) if state is None else state
+    with _threads(threads):
+        return _run(module, draw, held_out, schedule, state, keep)
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _run(
+    module: Increment,
+    draw: Callable[[int], Examples],
+    held_out: Examples,
+    schedule: Schedule,
+    state: Training,
+    keep: Callable[[Training], None],
+) -> Training:
     set_arrays(module, state.arrays["model"])
     optimizer = torch.optim.AdamW(module.parameters(), lr=schedule.rate, weight_decay=schedule.weight_decay)
     _restore(optimizer, module, state)

@@ -17,7 +17,7 @@ REACH = 16.0
 
 
 class MultiplierFilm(Increment):
-    """û_k ↦ (exp(g(τ)·m(k, n)) − 1) û_k with a network m of the mode numbers k, modulated by the dimensionless numbers n.
+    """û_k ↦ (exp(g(τ)·m(k, n)) − 1) û_k with a network m of the mode numbers k, modulated by the numbers n.
 
     m is a complex matrix over the channels. It knows that the process is linear and the same everywhere, not which
     process it is. Works on any grid: k are numbers of modes, and m is a smooth function of them.
@@ -65,4 +65,6 @@ class MultiplierFilm(Increment):
     def flops(self, cells: int) -> float:
         network = self.layers * self.width**2 + self.width * (2 * self.axes + 2 * self.channels**2)
         # one network for each of the cells / 2 modes, and one pair of transforms
-        return (network + 5.0 * self.channels * max(1.0, log2(cells)) + 30.0 * self.channels**3) * cells + self.film.flops
+        return (
+            network + 5.0 * self.channels * max(1.0, log2(cells)) + 30.0 * self.channels**3
+        ) * cells + self.film.flops

@@ -18,9 +18,7 @@ class SpectralConvolution(SpectralConv):  # type: ignore[misc]
     def forward(self, x: Tensor, output_shape: object = None) -> Tensor:
         axes = tuple(range(2, x.ndim))
         modes = torch.fft.rfftn(x, dim=axes, norm=self.fft_norm)
-        out = torch.zeros(
-            (x.shape[0], self.out_channels, *modes.shape[2:]), dtype=modes.dtype, device=x.device
-        )
+        out = torch.zeros((x.shape[0], self.out_channels, *modes.shape[2:]), dtype=modes.dtype, device=x.device)
         weight = self.weight.to_tensor()
         here, there = modes, weight
         places = []

@@ -226,8 +226,8 @@ class NeuralOperator:
 
 
 def _each(task: Callable[[int], None], firsts: range) -> None:
-    """Runs a task for each chunk, one after the other in as many threads as Numba may use. torch itself gets one thread:
-    its own would make digits depend on their number, and would be too many in worker processes."""
+    """Runs a task for each chunk in as many threads as Numba may use. torch itself gets one thread: its own would make
+    digits depend on their number, and would be too many in worker processes."""
     import torch
 
     threads, before = min(len(firsts), numba.get_num_threads()), torch.get_num_threads()
