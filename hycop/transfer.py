@@ -16,6 +16,7 @@ from hycop.primitive import Primitive, boundaries_of, fingerprint, order_of
 from hycop.primitives import find_primitive
 from hycop.problems import PROBLEMS, problems_with
 from hycop.query import Query
+from hycop.storage.network import is_network, load_primitive
 from hycop.surrogate import HyCOP
 
 ELSEWHERE = 2
@@ -45,9 +46,9 @@ def swap(
 ) -> Swapped:
     """A new model with the policy, theta and features of the old one, and with other ``boundary`` or ``primitives``.
 
-    A primitive is given as an object, as the name of one (``MusclAdvection``), or as a dictionary, of a problem with
-    this equation, that has it (``muscl``). Where a primitive does not know the new boundary, those that do are named,
-    or with ``auto`` the one of highest order among them takes its place.
+    A primitive is given as an object, as the name of one (``MusclAdvection``), as a network folder, or as a dictionary,
+    of a problem with this equation, that has it (``muscl``). Where a primitive does not know the new boundary, those
+    that do are named, or with ``auto`` the one of highest order among them takes its place.
 
     What commuted in one box may not in another: a program with a single step of advection is exact among periodic ends
     and poor between walls. ``substeps`` cuts every program so many times finer; if it is not given, leaving the trained
@@ -167,7 +168,10 @@ def _offered(equation: Equation) -> dict[str, Dictionary]:
 def _found(name: str, other: str | Primitive, old: Primitive, offered: Mapping[str, Dictionary]) -> Primitive:
     """The primitive that was asked for, if it advances the processes of the one whose place it takes."""
     if isinstance(other, str):
-        new = _standing_in(name, other, old, offered) if other in offered else find_primitive(other)()
+        if is_network(other):
+            new: Primitive = load_primitive(other)
+        else:
+            new = _standing_in(name, other, old, offered) if other in offered else find_primitive(other)()
     else:
         new = Dictionary({name: other})[name]
     lost, more = (", ".join(sorted(part)) for part in (old.advances - new.advances, new.advances - old.advances))

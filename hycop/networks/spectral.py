@@ -21,13 +21,14 @@ class SpectralConvolution(SpectralConv):  # type: ignore[misc]
         out = torch.zeros((x.shape[0], self.out_channels, *modes.shape[2:]), dtype=modes.dtype, device=x.device)
         weight = self.weight.to_tensor()
         here, there = modes, weight
-        places = []
+        places: list[Tensor] = []
         for axis, kept in zip(axes, self.max_n_modes, strict=True):
             rows, columns = _paired(x.shape[axis], kept, last=axis == axes[-1])
             here, there = here.index_select(axis, rows), there.index_select(axis, columns)
             places.append(rows)
         grids = torch.meshgrid(*places, indexing="ij")
-        out[(slice(None), slice(None), *grids)] = torch.einsum("bi...,io...->bo...", here, there)
+        everywhere: tuple[slice | Tensor, ...] = (slice(None), slice(None), *grids)
+        out[everywhere] = torch.einsum("bi...,io...->bo...", here, there)
         x = torch.fft.irfftn(out, s=x.shape[2:], dim=axes, norm=self.fft_norm)
         return x if self.bias is None else x + self.bias
 

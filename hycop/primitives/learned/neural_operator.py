@@ -15,7 +15,7 @@ from hycop.grid import BOUNDARIES, Array, Grid
 from hycop.networks import Architecture
 from hycop.primitive import MOST_SUB_STEPS, checked_duration
 from hycop.primitives.learned.numbers import Numbers
-from hycop.query import Setting
+from hycop.query import Channel, Setting
 
 if TYPE_CHECKING:
     from hycop.networks.module import Increment
@@ -158,7 +158,7 @@ class NeuralOperator:
             for name, (kind, _) in self.numbers.items()
             if kind not in ("transit", "time")
         }
-        setting = Setting(grid, tuple(self.states), params)
+        setting = Setting(grid, tuple(map(Channel, self.states)), params)
         u = np.empty((batch, len(self.states), *shape))
         for channel, (low, high) in enumerate(self.states.values()):
             # cosines have no gradient at the ends, so they suit every boundary
