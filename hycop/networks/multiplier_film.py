@@ -30,6 +30,9 @@ class MultiplierFilm(Increment):
         self.hidden = nn.ModuleList([nn.Linear(width, width) for _ in range(layers)])
         self.film = Film(numbers, film, layers, width)
         self.project = nn.Linear(width, 2 * channels**2)
+        with torch.no_grad():  # begins close to the identity: large exponents have no gradient, or too much
+            self.project.weight.mul_(0.01)
+            self.project.bias.zero_()
 
     def exponent(self, shape: tuple[int, ...], numbers: Tensor) -> Tensor:
         """m (batch, *modes, channel, channel), complex."""
