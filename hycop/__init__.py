@@ -11,6 +11,7 @@ from hycop.execution import measure, run, simplify, trace
 from hycop.grid import Grid, restrict
 from hycop.inspection import answers
 from hycop.model import Answer
+from hycop.pretraining import pretrain
 from hycop.primitive import ALL_CHANNELS, EXACT, Primitive, Symbol, fingerprint
 from hycop.primitives import find_primitive
 from hycop.problems import Problem
@@ -18,6 +19,7 @@ from hycop.problems import find_problem as problem
 from hycop.program import Program, ProgramBatch, Step
 from hycop.query import Channel, Query, Setting
 from hycop.schemes import Scheme, splitting
+from hycop.storage import load_primitive
 from hycop.surrogate import HyCOP, UntrustedWarning
 from hycop.transfer import swap
 from hycop.version import __version__
@@ -57,8 +59,10 @@ __all__ = [
     "fingerprint",
     "limit",
     "load",
+    "load_primitive",
     "measure",
     "metrics",
+    "pretrain",
     "problem",
     "restrict",
     "run",

@@ -42,9 +42,9 @@ class Primitive(Protocol):
       other weights; a model folder stores them beside the options; no weights
     - ``batch_dependent``: whether the last digits of a sample may depend on the rest of the batch, as those of a
       network on a GPU do; False
+    - ``outside(u, setting)``: which samples (batch,) lie outside what it was trained on, whatever the duration. A
+      policy composes other primitives there if it can; where it cannot, the answer is flagged. None
     - ``scheme_version``: raised by one whenever the numbers that the scheme gives change; 1
-    - ``outside_training(u, setting)``: which samples (batch,) lie outside the range on which a learned primitive was
-      trained, whatever the duration; a policy then composes others where it can, and flags the answer where it cannot
     - ``example(seed)``: a state and a setting on which ``hycop check`` may try it
 
     ``order`` is the order of convergence, ``EXACT``, or None for what has none (a network, a learned closure).
@@ -100,9 +100,9 @@ def order_of(primitive: Primitive) -> float:
     return 0.0 if primitive.order is None else float(primitive.order)
 
 
-def outside_training(primitive: Primitive, u: Array, setting: Setting) -> Array | None:
+def outside_of(primitive: Primitive, u: Array, setting: Setting) -> Array | None:
     """Which samples (batch,) lie outside what a primitive was trained on; None for one that was not trained."""
-    ask = getattr(primitive, "outside_training", None)
+    ask = getattr(primitive, "outside", None)
     return None if ask is None else np.asarray(ask(u, setting), dtype=bool)
 
 

@@ -14,7 +14,7 @@ from hycop.equation import Equation
 from hycop.features import FeatureMap, FeatureRange, Observed, dimensionless_times
 from hycop.grid import Array
 from hycop.policy import Inputs
-from hycop.primitive import outside_training
+from hycop.primitive import outside_of
 from hycop.query import Query
 
 TIME_TOLERANCE = 1e-6
@@ -73,7 +73,7 @@ class View:
 
 def barred_primitives(dictionary: Dictionary, query: Query) -> Array | None:
     """Which primitives (batch, name) were trained on other queries than these; None if none of them was trained."""
-    asked = {name: outside_training(primitive, query.u0, query.setting) for name, primitive in dictionary.items()}
+    asked = {name: outside_of(primitive, query.u0, query.setting) for name, primitive in dictionary.items()}
     if all(outside is None for outside in asked.values()):
         return None
     inside = np.zeros(query.batch, dtype=bool)

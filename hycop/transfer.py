@@ -16,6 +16,7 @@ from hycop.primitive import Primitive, boundaries_of, fingerprint, order_of
 from hycop.primitives import find_primitive
 from hycop.problems import PROBLEMS, problem_of, problems_with
 from hycop.query import Query
+from hycop.storage.network import is_network, load_primitive
 from hycop.surrogate import HyCOP
 
 ELSEWHERE = 2
@@ -45,7 +46,8 @@ def swap(
 ) -> Swapped:
     """A new model with the policy, theta and features of the old one, and with other ``boundary`` or ``primitives``.
 
-    A primitive is given as an object, by its name (``MusclAdvection``), or by the name of a dictionary that has it
+    A primitive is given as an object, by its name (``MusclAdvection``), as a network folder, or by the name of a
+    dictionary that has it
     (``muscl``), of any problem with this equation. If a primitive cannot handle the new boundary, the error names those
     that can; with ``auto`` the one of highest order replaces it.
 
@@ -168,7 +170,10 @@ def _offered(equation: Equation) -> dict[str, Dictionary]:
 def _found(name: str, other: str | Primitive, old: Primitive, offered: Mapping[str, Dictionary]) -> Primitive:
     """The primitive that was asked for, if it advances the processes of the one whose place it takes."""
     if isinstance(other, str):
-        new = _standing_in(name, other, old, offered) if other in offered else find_primitive(other)()
+        if is_network(other):
+            new: Primitive = load_primitive(other)
+        else:
+            new = _standing_in(name, other, old, offered) if other in offered else find_primitive(other)()
     else:
         new = Dictionary({name: other})[name]
     lost, more = (", ".join(sorted(part)) for part in (old.advances - new.advances, new.advances - old.advances))

@@ -405,7 +405,7 @@ def test_a_boundary_that_run_does_not_refuse_is_caught(monkeypatch: pytest.Monke
 def test_report_reads_well() -> None:
     report = check_primitive(UpwindAdvection())
     lines = str(report).splitlines()
-    assert lines[0] == "UpwindAdvection: 20 of 20 checks passed"
+    assert lines[0] == "UpwindAdvection: 21 of 21 checks passed"
     assert len(lines) == 1 + len(report) == 1 + len(list(report))
     assert all(line.startswith("ok  ") for line in lines[1:])
     assert report["identity"] == Check("identity", True, "relative change in zero duration 0.0e+00, demanded ≤ 1e-14")

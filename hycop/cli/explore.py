@@ -24,6 +24,7 @@ from hycop.inspection import Inspection, inspected
 from hycop.plots import timeline_figure
 from hycop.problems import PROBLEMS, Problem, find_problem
 from hycop.schemes import splitting
+from hycop.storage.network import is_network, load_network
 from hycop.surrogate import HyCOP
 
 
@@ -139,7 +140,10 @@ def _show_program(found: Inspection, query: str) -> None:
 @app.command()
 def check(
     target: Annotated[
-        str, typer.Argument(metavar="MODULE:NAME", help="Primitive, as package.module:Name or file.py:Name.")
+        str,
+        typer.Argument(
+            metavar="MODULE:NAME|NET", help="Primitive, as package.module:Name, file.py:Name or a network folder."
+        ),
     ],
     seed: SeedOption = 0,
     json_file: JsonOption = None,
@@ -150,7 +154,8 @@ def check(
     """
     if seed < 0:
         raise InvalidInputError(f"--seed is {seed}: a whole number, at least 0, is needed")
-    report = check_primitive(load_primitive(target), seed)
+    found = load_network(target).primitive if is_network(target) else load_primitive(target)
+    report = check_primitive(found, seed)
     say(str(report))
     report_json(json_file, {"target": target, "passed": report.passed, "checks": [each._asdict() for each in report]})
     if not report.passed:

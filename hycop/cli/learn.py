@@ -30,6 +30,7 @@ from hycop.cli.common import (
     shape_of,
     times_of,
 )
+from hycop.cli.networks import OnlyOption, PrimitiveOption, with_primitives
 from hycop.cli.terminal import counted, say, tell
 from hycop.data import Dataset, checked_dataset_path, save
 from hycop.dictionary import Dictionary
@@ -72,6 +73,8 @@ def train(
     seed: SeedOption = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Resume even if configuration or data changed.")] = False,
+    primitive: PrimitiveOption = None,
+    only: OnlyOption = None,
     pareto: Annotated[
         bool, typer.Option("--pareto", help="Models for several amounts of work: front.json, front.png, point0, …")
     ] = False,
@@ -91,11 +94,12 @@ def train(
 
     Example: hycop train adr2d --out runs/adr --preset quick --set max_steps=11
     Example: hycop train adr2d --out runs/front --pareto
+    Example: hycop train adr2d --out runs/hybrid --primitive ad=nets/ad --only ad,reaction
     """
     chosen = find_problem(name)
     base, overrides = _settings(preset, config_file, settings)
     config = configured(base, {**chosen.suited(base), **overrides})
-    parts = HyCOP(chosen.named_dictionary(config.dictionary))
+    parts = HyCOP(with_primitives(chosen.named_dictionary(config.dictionary), primitive, only))
     listener = None if callback is None else _listener(callback)
     files = [given for given in (data_file, held_out_file) if given is not None]
     _check_files(folder, files, data_file is not None, overrides, frames=frames, param=param)

@@ -37,6 +37,7 @@ from hycop.cli.common import (
     shape_of,
     times_of,
 )
+from hycop.cli.networks import evaluate_network
 from hycop.cli.terminal import counted, print_rows, say, tell
 from hycop.data import Dataset, checked_dataset_path, save
 from hycop.data.netcdf import SUFFIXES
@@ -50,6 +51,7 @@ from hycop.files import checked_output, naming, output_folder, replacing
 from hycop.grid import Array, Grid
 from hycop.problems import find_problem, problems_with
 from hycop.progress import counting, describing
+from hycop.storage.network import is_network
 from hycop.surrogate import HyCOP
 from hycop.training import configured
 
@@ -144,7 +146,9 @@ ForceOption = Annotated[
 
 @app.command(name="evaluate")
 def evaluate_command(
-    name: Annotated[str, typer.Argument(metavar="PROBLEM|RUN", help="Problem, or the folder of a trained model.")],
+    name: Annotated[
+        str, typer.Argument(metavar="PROBLEM|RUN|NET", help="Problem, or the folder of a trained model or network.")
+    ],
     split: SplitsOption = None,
     scheme: SchemeOption = None,
     program: ProgramOption = None,
@@ -169,6 +173,14 @@ def evaluate_command(
     Example: hycop evaluate adr2d --scheme all --split id --json schemes.json
     Example: hycop evaluate runs/adr --compare
     """
+    if is_network(name):
+        idle: dict[str, object] = {"scheme": scheme, "program": program, "dictionary": dictionary, "metric": metric}
+        idle |= {"data": data_file, "frames": frames, "param": param, "seeds": seeds, "shape": shape}
+        idle |= {"boundary": boundary, "refinement": refinement, "compare": compare or None, "force": force or None}
+        refuse_options(f"for the network {name}", **idle)
+        _check_counts(**{"--samples": samples})
+        evaluate_network(name, split, samples or 100, seed or 0, times_of(times), json_file)
+        return
     model = HyCOP.load(name) if Path(name).is_dir() else None
     chosen = find_problem(name if model is None else model.model.equation.name)
     _refuse_idle(name, model, compare, program, force)

@@ -21,7 +21,9 @@ def swap_command(
     boundary: BoundaryOption = None,
     primitive: Annotated[
         list[str] | None,
-        typer.Option(help="NAME=OTHER: another primitive, or a dictionary of the problem that has it; repeatable."),
+        typer.Option(
+            help="NAME=OTHER: a primitive, a network folder, or a dictionary of the problem that has one; repeatable."
+        ),
     ] = None,
     auto: Annotated[
         bool, typer.Option("--auto", help="Replace primitives that do not know the boundary by those that do.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hycop.conformance.case import ORDER, Case, Observed, changes, observed_order
+from hycop.conformance.learned import lipschitz
 from hycop.dictionary import Dictionary
 from hycop.errors import IncompatibleError
 from hycop.execution import run
@@ -320,6 +321,17 @@ def order(case: Case) -> Verdict:
     return False, first.text
 
 
+def learned(case: Case) -> Verdict:
+    """What a primitive without an order is measured by instead; only a flow that is not finite fails."""
+    if case.primitive.order is not None:
+        return True, "not without an order"
+    steepest = lipschitz(case.primitive, case.u, case.duration, case.setting)
+    stored: Mapping[str, float] = getattr(case.primitive, "measured", {})
+    shown = "".join(f", {name.replace('_', ' ')} {value:.1e}" for name, value in stored.items())
+    told = f"; stored, in its training range:{shown[1:]}" if stored else ""
+    return math.isfinite(steepest), f"Lipschitz constant {steepest:.3g} on the example{told}"
+
+
 class _Refined(NamedTuple):
     """The order that refinement shows; ``hidden`` if errors in time hide a cleanly lower one in space."""
 
@@ -374,6 +386,7 @@ CHECKS: tuple[tuple[str, Callable[[Case], Verdict]], ...] = tuple(
         rate,
         growth,
         order,
+        learned,
     )
 )
 """Every check of a primitive's behaviour, by name."""

@@ -61,22 +61,27 @@ PRIMITIVES = Registry(
 )
 """The primitives of HyCOP by name."""
 
+LEARNED = Registry({"NeuralOperator": "hycop.primitives.learned:NeuralOperator"})
+"""Those that are made from weights, which a folder holds (extra ``learned``)."""
+
 
 def __getattr__(name: str) -> Callable[..., Primitive]:
-    if name in PRIMITIVES:
-        return PRIMITIVES[name]
+    for known in (PRIMITIVES, LEARNED):
+        if name in known:
+            return known[name]
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *PRIMITIVES})
+    return sorted({*globals(), *PRIMITIVES, *LEARNED})
 
 
 def find_primitive(name: str) -> Callable[..., Primitive]:
-    """The class of a primitive by name: a shipped one, or one from the entry-point group ``hycop.primitives``."""
-    if name in PRIMITIVES:
-        return PRIMITIVES[name]
+    """The class of a primitive by its name: one of ours, or one that a package offers as ``hycop.primitives``."""
+    for known in (PRIMITIVES, LEARNED):
+        if name in known:
+            return known[name]
     offered = {point.name: point for point in entry_points(group="hycop.primitives")}
     if name not in offered:
-        raise UnknownNameError("primitive", name, [*PRIMITIVES, *offered])
+        raise UnknownNameError("primitive", name, [*PRIMITIVES, *LEARNED, *offered])
     return cast(Callable[..., Primitive], offered[name].load())

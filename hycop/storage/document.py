@@ -8,7 +8,7 @@ import reprlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -24,6 +24,7 @@ from hycop.training.checkpoint import MODEL
 
 FILE = MODEL
 KIND = "hycop-model"
+NETWORK = "hycop-network"
 SCHEMA = 2
 LARGEST = 16 * 2**20
 """Largest ``model.json``, in bytes."""
@@ -46,7 +47,8 @@ Count: TypeAlias = Annotated[int, Field(ge=0, le=64)]
 Ops: TypeAlias = Annotated[list[Annotated[int, Field(ge=0, lt=MOST_PRIMITIVES)]], Field(max_length=MOST_PRIMITIVES)]
 Measure: TypeAlias = float | Literal["inf"]  # JSON has no infinity, but a learned program may have diverged
 Scalar: TypeAlias = bool | int | float | str | None
-Option: TypeAlias = Scalar | list[Scalar]
+Values: TypeAlias = Annotated[list[Scalar], Field(max_length=4096)]
+Option: TypeAlias = Scalar | Values | Annotated[dict[Name, Scalar | Values], Field(max_length=256)]
 
 
 class ChannelPart(_Part):
@@ -184,6 +186,24 @@ class Document(_Part):
     files: Annotated[dict[str, str], Field(max_length=64)]
 
 
+class NetworkDocument(_Part):
+    """``net.json`` but for its own ``sha256``: a learned primitive, the problem it was trained on, and how."""
+
+    kind: Literal["hycop-network"]
+    schema_version: Literal[1]
+    hycop: Annotated[str, Field(max_length=100)]
+    problem: Name
+    primitive: PrimitivePart
+    settings: Annotated[dict[Name, Option], Field(max_length=64)]
+    seed: Annotated[int, Field(ge=0, lt=2**64)]
+    source: Annotated[str, Field(max_length=2000)]
+    errors: Annotated[list[Measure], Field(max_length=100_000)]
+    files: Annotated[dict[str, str], Field(min_length=1, max_length=1)]
+
+
+D = TypeVar("D", Document, NetworkDocument)
+
+
 def sealed(content: Mapping[str, object]) -> dict[str, object]:
     """The content with the hash of its canonical form, which reveals changes."""
     bare = {name: value for name, value in content.items() if name != "sha256"}
@@ -220,6 +240,8 @@ def at_field(path: Path, name: str) -> Iterator[None]:
 
 def read_document(path: Path) -> Document:
     content = _parsed(path)
+    if isinstance(content, dict) and content.get("kind") == NETWORK:
+        raise ModelError(f"{path}: is a network, not a model; load it with hycop.load_primitive")
     if not isinstance(content, dict) or content.get("kind") != KIND:
         raise ModelError(f'{path}: is JSON, but not a model of HyCOP (no "kind": "{KIND}")')
     version = content.get("schema_version")
@@ -227,6 +249,28 @@ def read_document(path: Path) -> Document:
         raise refusal(path, f"made by a newer hycop (schema version {version}, known up to {SCHEMA}); upgrade hycop")
     if version not in range(1, SCHEMA + 1) or isinstance(version, bool):
         raise refusal(path, f"field 'schema_version' is {reprlib.repr(version)}: 1 to {SCHEMA} is needed")
+    text = _unsealed(path, content)
+    if version == 1:
+        try:
+            text = canonical(upgraded(content))
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise refusal(path, f"field {error} is missing or not what schema 1 has there") from None
+    return validated(path, text)
+
+
+def read_network(path: Path) -> NetworkDocument:
+    """``net.json`` of a network folder."""
+    content = _parsed(path)
+    if not isinstance(content, dict) or content.get("kind") != NETWORK:
+        raise ModelError(f'{path}: is JSON, but not a network of HyCOP (no "kind": "{NETWORK}")')
+    version = content.get("schema_version")
+    if isinstance(version, int) and version > 1:
+        raise refusal(path, f"made by a newer hycop (schema version {version}, known up to 1); upgrade hycop")
+    return validated(path, _unsealed(path, content), NetworkDocument)
+
+
+def _unsealed(path: Path, content: dict[str, object]) -> bytes:
+    """The canonical text of a content whose hash is the one that it carries."""
     seal = content.pop("sha256", None)
     try:
         text = canonical(content)
@@ -234,12 +278,7 @@ def read_document(path: Path) -> Document:
         raise refusal(path, f"damaged or changed by hand ({error}); restore it or train again") from None
     if hashlib.sha256(text).hexdigest() != seal:
         raise ModelError(f"{path}: damaged or changed by hand (its sha256 does not match); restore it or train again")
-    if version == 1:
-        try:
-            text = canonical(upgraded(content))
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise refusal(path, f"field {error} is missing or not what schema 1 has there") from None
-    return validated(path, text)
+    return text
 
 
 def _parsed(path: Path) -> object:
@@ -270,9 +309,9 @@ def _parsed(path: Path) -> object:
         raise refusal(path, f"damaged: not JSON ({error}); restore it or train again") from None
 
 
-def validated(path: Path, text: bytes) -> Document:
+def validated(path: Path, text: bytes, kind: type[D] = Document) -> D:  # type: ignore[assignment]
     try:
-        return Document.model_validate_json(text, strict=True)
+        return kind.model_validate_json(text, strict=True)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
     place = ".".join(map(str, first["loc"])) or "content"

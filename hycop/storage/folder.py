@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import secrets
@@ -23,6 +22,7 @@ from hycop.primitive import Primitive
 from hycop.storage.assembly import assembled
 from hycop.storage.document import FILE, KIND, SCHEMA, ModelError, canonical, read_document, refusal, sealed, validated
 from hycop.storage.registry import arrays_of, changed_since, described, restored
+from hycop.storage.sealing import check_files, file_hash
 from hycop.storage.weights import read_weights, write_weights
 from hycop.version import __version__
 
@@ -42,7 +42,7 @@ def save_model(model: Model, folder: str | Path, *, overwrite: bool = False) -> 
         raise refusal(path, f"this model cannot be stored: {error}") from None
     output_folder(folder)
     weights = _write_arrays(path, state) if state else None
-    content["files"] = {} if weights is None else {weights.name: _file_hash(weights)}
+    content["files"] = {} if weights is None else {weights.name: file_hash(weights)}
     write_json(path, sealed(json.loads(canonical(content))))
     for old in path.parent.glob("weights*.safetensors"):
         if weights is None or old.name != weights.name:
@@ -62,7 +62,7 @@ def load_model(folder: str | Path, primitives: Mapping[str, Primitive] | None = 
     """Loads a model folder. ``primitives`` gives, by name, those that no installed package offers."""
     path = _located(Path(folder))
     document = read_document(path)
-    _check_files(path, document.files)
+    check_files(path, document.files)
     weights: dict[str, Mapping[str, Array]] = {}
     for name in document.files:
         weights |= read_weights(path.with_name(name))
@@ -127,27 +127,3 @@ def _located(folder: Path) -> Path:
     if not os.path.isfile(path):
         raise ModelError(f"{folder}: has no {FILE}; it is not a model folder, or its training has not ended")
     return path
-
-
-def _check_files(path: Path, files: Mapping[str, str]) -> None:
-    """Checks that every listed file lies in the folder itself and is unchanged."""
-    for name, wanted in files.items():
-        plain = name[:1].isalnum() and all(letter.isalnum() or letter in "._-" for letter in name)
-        if not (plain and name.isascii() and ".." not in name and len(name) <= 100):
-            raise refusal(path, f"field 'files': {name!r} is not the plain name of a file in the folder")
-        file = path.with_name(name)
-        if not file.is_file():
-            raise ModelError(f"{file}: is missing, but {FILE} lists it; restore it or train again")
-        if _file_hash(file) != wanted:
-            raise ModelError(f"{file}: damaged (its sha256 is not the one in {FILE}); restore it or train again")
-
-
-def _file_hash(file: Path) -> str:
-    digest = hashlib.sha256()
-    try:
-        with file.open("rb") as stream:
-            while block := stream.read(2**20):
-                digest.update(block)
-    except OSError as error:
-        raise ModelError(f"{file}: cannot be read ({error.strerror}); check its permissions") from None
-    return digest.hexdigest()

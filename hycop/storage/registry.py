@@ -16,7 +16,7 @@ from hycop.errors import UnknownNameError
 from hycop.grid import Array
 from hycop.model import Model
 from hycop.primitive import Primitive, fingerprint
-from hycop.primitives import PRIMITIVES, find_primitive
+from hycop.primitives import LEARNED, PRIMITIVES, find_primitive
 from hycop.storage.document import Document, PrimitivePart, at_field, refusal
 
 GROUP = "hycop.primitives"
@@ -25,8 +25,9 @@ GROUP = "hycop.primitives"
 def registry_name(kind: type) -> str:
     """The name under which ``find_primitive`` finds a class, or else 'module:class'."""
     name = kind.__name__
-    if name in PRIMITIVES and PRIMITIVES[name] is kind:
-        return name
+    for known in (PRIMITIVES, LEARNED):
+        if name in known and known[name] is kind:
+            return name
     for point in entry_points(group=GROUP):
         if point.attr == kind.__qualname__ and point.name not in PRIMITIVES and point.load() is kind:
             return point.name
@@ -65,6 +66,9 @@ def options_of(primitive: object, arrays: Collection[str] = ()) -> dict[str, obj
 
 
 def _storable(value: object) -> bool:
+    if isinstance(value, Mapping):
+        plain = (not isinstance(entry, Mapping) and _storable(entry) for entry in value.values())
+        return all(isinstance(key, str) for key in value) and all(plain)
     if isinstance(value, tuple):
         return all(_storable(entry) and not isinstance(entry, tuple) for entry in value)
     return isfinite(value) if isinstance(value, float) else value is None or isinstance(value, bool | int | str)

@@ -1,0 +1,159 @@
+"""What a network looks like, as data: a family by name, and whole numbers such as width and layers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hycop.errors import HyCOPError, InvalidInputError, UnknownNameError
+
+if TYPE_CHECKING:
+    from hycop.networks.module import Increment
+
+
+class MissingTorchError(HyCOPError, ImportError):
+    """A learned primitive was asked for, but torch is not installed."""
+
+
+class Bounds(NamedTuple):
+    """The default of a whole number, and the least and the most that it may be."""
+
+    default: int
+    least: int
+    most: int
+
+
+@dataclass(frozen=True)
+class Family:
+    """A kind of network. ``place`` is "module:Class". ``linear`` networks are linear in the state, ``pointwise`` ones
+    take each cell by itself."""
+
+    place: str
+    summary: str
+    options: Mapping[str, Bounds]
+    linear: bool = False
+    pointwise: bool = False
+
+
+FAMILIES: Mapping[str, Family] = {
+    "fno-film": Family(
+        "hycop.networks.fno_film:FnoFilm",
+        "Fourier neural operator with FiLM: u + g(τ)·net(u), g(0) = 0",
+        {
+            "width": Bounds(24, 1, 512),
+            "modes": Bounds(12, 2, 256),
+            "layers": Bounds(4, 1, 32),
+            "film": Bounds(64, 1, 1024),
+        },
+    ),
+    "multiplier-film": Family(
+        "hycop.networks.multiplier_film:MultiplierFilm",
+        "linear: a learned Fourier multiplier with FiLM, û ↦ exp(g(τ)·m(k)) û",
+        {"width": Bounds(64, 1, 1024), "layers": Bounds(3, 1, 32), "film": Bounds(64, 1, 1024)},
+        linear=True,
+    ),
+    "pointwise": Family(
+        "hycop.networks.pointwise:Pointwise",
+        "one network for every cell: u + g(τ)·net(u, τ)",
+        {"width": Bounds(64, 1, 1024), "layers": Bounds(3, 1, 32)},
+        pointwise=True,
+    ),
+}
+"""The networks that a learned primitive may be made of, by name."""
+
+SIZES = {"axes": Bounds(1, 1, 3), "channels": Bounds(1, 1, 64), "numbers": Bounds(1, 1, 64), "timed": Bounds(1, 1, 64)}
+"""What the task of a network says of it: axes of the grid, channels of the state, dimensionless numbers that it is
+told, and how many of these, from the first, grow with the duration."""
+
+MOST_PARAMETERS = 2**28
+"""Parameters of a network at most (1 GiB)."""
+
+
+def find_family(name: str) -> Family:
+    if name not in FAMILIES:
+        raise UnknownNameError("network", name, FAMILIES)
+    return FAMILIES[name]
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A family with its sizes and options.
+
+    >>> Architecture.of({"family": "pointwise", "axes": 2, "channels": 1, "numbers": 1, "timed": 1, "width": 8})
+    Architecture(family='pointwise', values=(('axes', 2), ('channels', 1), ... ('width', 8), ('layers', 3)))
+    """
+
+    family: str
+    values: tuple[tuple[str, int], ...]
+
+    @classmethod
+    def of(cls, data: Mapping[str, object]) -> Architecture:
+        """From flat data as JSON holds it; what is left out has its default, what is unknown or too large is
+        refused."""
+        name = data.get("family")
+        family = find_family(str(name))
+        bounds = {**SIZES, **family.options}
+        for key in data:
+            if key != "family" and key not in bounds:
+                raise UnknownNameError("option", str(key), bounds, f"(of network {name})")
+        values = []
+        for key, (default, least, most) in bounds.items():
+            value = data.get(key, default)
+            if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+                raise InvalidInputError(
+                    f"network {name}: {key} is {value!r:.40}: give a whole number from {least} to {most}"
+                )
+            values.append((key, value))
+        made = cls(str(name), tuple(values))
+        if made["timed"] > made["numbers"]:
+            raise InvalidInputError(f"network {name}: timed is {made['timed']}, but numbers is {made['numbers']}")
+        return made
+
+    def __getitem__(self, name: str) -> int:
+        return dict(self.values)[name]
+
+    @property
+    def kind(self) -> Family:
+        return FAMILIES[self.family]
+
+    def to_json(self) -> dict[str, str | int]:
+        return {"family": self.family, **dict(self.values)}
+
+    def build(self, seed: int = 0) -> Increment:
+        """The module with its first weights, the same for the same seed."""
+        self._check_size()
+        torch, kind = self._imported()
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            built: Increment = kind(**dict(self.values))
+        return built
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The arrays of the network by name with their shapes; allocates nothing."""
+        self._check_size()
+        torch, kind = self._imported()
+        with torch.device("meta"):
+            empty = kind(**dict(self.values))
+        found: dict[str, tuple[int, ...]] = import_module("hycop.networks.module").shapes_of(empty)
+        return found
+
+    def _imported(self) -> tuple[Any, Any]:
+        """torch, and the class of the module."""
+        module, _, name = self.kind.place.partition(":")
+        try:
+            return import_module("torch"), getattr(import_module(module), name)
+        except ImportError as error:
+            raise MissingTorchError(
+                f"network {self.family} needs {error.name or 'torch'}; install it with: pip install 'hycop[learned]'"
+            ) from None
+
+    def _check_size(self) -> None:
+        sizes = dict(self.values)
+        spectral = sizes.get("modes", 1) ** sizes["axes"] * sizes["width"] ** 2
+        if sizes["layers"] * spectral > MOST_PARAMETERS:
+            raise InvalidInputError(
+                f"network {self.family}: some {sizes['layers'] * spectral:.0e} parameters; at most "
+                f"{MOST_PARAMETERS:.0e} are possible, choose a smaller width or fewer modes"
+            )

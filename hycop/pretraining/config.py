@@ -1,0 +1,64 @@
+"""Settings of the training of a network, their bounds, and the presets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from hycop.errors import InvalidInputError, UnknownNameError
+from hycop.networks import find_family
+
+
+class PretrainingConfig(BaseModel):
+    """Everything that decides a network, apart from its data and seed. Options that are None are the family's own."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    rounds: int = Field(60, ge=1, le=10**6, description="Rounds; each draws fresh examples.")
+    samples: int = Field(256, ge=2, le=10**6, description="Examples of a round.")
+    held_out: int = Field(64, ge=2, le=10**6, description="Examples that choose the best weights.")
+    batch: int = Field(16, ge=1, le=10**5, description="Examples of one step.")
+    rate: float = Field(2e-3, gt=0, le=1, description="Largest learning rate.")
+    weight_decay: float = Field(1e-5, ge=0, le=1, description="Weight decay of AdamW.")
+    clip: float = Field(1.0, gt=0, description="Largest norm of a gradient.")
+    patience: int = Field(50, ge=1, description="Rounds without a better network after which training stops.")
+    midway: float = Field(0.5, ge=0, le=1, description="Share of examples that start from states half-way.")
+    longest: float | None = Field(None, gt=0, description="Longest duration; 1.25 times the time of split id if empty.")
+    rough: float | None = Field(
+        None,
+        ge=0,
+        description="Size of noise on half of the states; 0.1 for linear networks, which must see all modes.",
+    )
+    shape: tuple[int, ...] | None = Field(None, description="Cells along each axis; the problem's own if empty.")
+    width: int | None = Field(None, description="Width of the network.")
+    modes: int | None = Field(None, description="Modes along each axis of a Fourier layer.")
+    layers: int | None = Field(None, description="Layers of the network.")
+    film: int | None = Field(None, description="Width of the network that turns numbers into FiLM.")
+
+
+PRESETS: Mapping[str, Mapping[str, object]] = {
+    "quick": {"width": 20},
+    "laptop": {"rounds": 160, "samples": 512, "held_out": 128},
+    "paper": {"rounds": 500, "samples": 1000, "held_out": 200, "batch": 32, "rate": 1e-3},
+}
+"""``quick`` takes at most 4 minutes on 2 cores for ``adr2d``, ``laptop`` at most 20."""
+
+
+def configured(preset: str, family: str, settings: Mapping[str, object] | None = None) -> PretrainingConfig:
+    """The settings of a preset, with others over them."""
+    if preset not in PRESETS:
+        raise UnknownNameError("preset", preset, PRESETS)
+    known, allowed = PretrainingConfig.model_fields, find_family(family).options
+    base = {key: value for key, value in PRESETS[preset].items() if key not in ("width",) or family == "fno-film"}
+    for key in settings or {}:
+        if key not in known:
+            raise UnknownNameError("setting", key, known)
+        if key in ("width", "modes", "layers", "film") and key not in allowed:
+            raise InvalidInputError(f"setting {key}: network {family} has no {key}; leave it out")
+    try:
+        return PretrainingConfig(**{**base, **(settings or {})})  # type: ignore[arg-type]
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise InvalidInputError(f"setting {place} is {first['input']!r:.60}: {first['msg'].lower()}") from None

@@ -1,0 +1,141 @@
+"""Training a learned primitive: examples, the loop, and what was measured of the result."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numba
+import numpy as np
+
+from hycop.conformance.learned import lipschitz, semigroup_defect
+from hycop.data import Dataset
+from hycop.errors import HyCOPWarning
+from hycop.metrics import rel_l2
+from hycop.pretraining import checkpoint
+from hycop.pretraining.config import configured
+from hycop.pretraining.task import Steps, Task
+from hycop.primitives.learned import NeuralOperator
+from hycop.problems import Problem
+from hycop.progress import describing
+from hycop.storage.network import FILE, Network, save_network
+from hycop.training.checkpoint import RunFolderError, array_hash, claimed, fingerprint
+from hycop.version import __version__
+
+if TYPE_CHECKING:
+    from hycop.networks.loop import Examples
+
+SCHEDULED = ("rounds", "batch", "rate", "weight_decay", "clip", "patience")
+"""The settings that the loop is told."""
+
+SMALLEST = 1e-6
+"""Size of an end state, in units of the trained range, below which errors are absolute."""
+
+
+class UntrustedPartWarning(HyCOPWarning):
+    """The trusted solver of a part of the equation is no better than a primitive."""
+
+
+def pretrain(
+    problem: Problem,
+    processes: Sequence[str],
+    *,
+    network: str = "fno-film",
+    preset: str = "quick",
+    seed: int = 0,
+    folder: str | Path | None = None,
+    resume: bool = False,
+    data: Dataset | None = None,
+    verbose: bool = True,
+    **settings: object,
+) -> NeuralOperator:
+    """A network that advances some processes of a problem, trained on steps of their trusted flow or on ``data``.
+
+    ``settings`` change those of the preset. With a folder, every round is kept there, ``resume`` goes on from the last,
+    to the same bits on the same machine and threads, and the trained network ends up in it.
+    """
+    task = Task(problem, tuple(processes), configured(preset, network, settings), network, seed, data)
+    if folder is None:
+        return _trained(task, None, False, verbose).primitive
+    with claimed(Path(folder), resume) as place:
+        if (place / FILE).exists():
+            raise RunFolderError(f"{folder}: holds a network already; choose another folder")
+        found = _trained(task, place, resume, verbose)
+        save_network(found, place)
+        checkpoint.forget(place)
+    return found.primitive
+
+
+def _trained(task: Task, folder: Path | None, resume: bool, verbose: bool) -> Network:
+    from hycop.networks.loop import Schedule, Training, train  # torch is imported when it is needed
+
+    if task.data is None and task.trusted.distrust:
+        told = f"{' + '.join(task.processes)}: {task.trusted.distrust}; the network cannot be better than that"
+        warnings.warn(told, UntrustedPartWarning, stacklevel=3)
+    config, blank, identity = task.config, task.blank(), _identity(task)
+    held = task.steps(-1, config.held_out)
+    schedule = Schedule(**{name: getattr(config, name) for name in SCHEDULED})
+    first = int(np.random.Generator(np.random.Philox(key=[task.seed, 0])).integers(2**62))
+    module, state = blank.plan.build(first), None
+    if folder is not None and checkpoint.begun(folder):
+        if not resume:
+            raise RunFolderError(f"{folder}: holds a run already; go on with --resume, or choose another folder")
+        state = Training(**checkpoint.kept(folder, identity))
+
+    def draw(index: int) -> Examples:
+        return _examples(blank, task.steps(index, config.samples))
+
+    with describing(f"training {task.family}") as describe:
+
+        def keep(now: Training) -> None:
+            if folder is not None:
+                checkpoint.keep(folder, identity, now)
+            if verbose:
+                describe(f"round {now.rounds}/{config.rounds}  error {now.best:.2e}", now.rounds / config.rounds)
+
+        threads = numba.get_num_threads()
+        done = train(module, draw, _examples(blank, held), schedule, state, keep, threads)
+    measured = _measured(blank.with_arrays(done.weights), held)
+    made = replace(blank, measured=measured).with_arrays(done.weights)
+    source = str(task.trusted) if task.data is None else f"data {_data_hash(task.data)[:16]}"
+    settings = {key: value for key, value in config.model_dump().items() if value is not None}
+    return Network(made, task.problem.name, {"network": task.family, **settings}, task.seed, source, done.errors)
+
+
+def _examples(blank: NeuralOperator, steps: Steps) -> Examples:
+    """Steps as a network sees them: states and changes in units of the trained range, numbers without dimension."""
+    from hycop.networks.loop import Examples
+
+    middle, half = (part.reshape((-1,) + (1,) * (steps.before.ndim - 2)) for part in blank.normalisation())
+    size = np.linalg.norm((steps.after / half).reshape(len(steps.after), -1), axis=1)
+    return Examples(
+        (steps.before - middle) / half,
+        blank.told(steps.duration, steps.setting),
+        (steps.after - steps.before) / half,
+        1.0 / np.maximum(size, SMALLEST),
+    )
+
+
+def _measured(primitive: NeuralOperator, held: Steps) -> dict[str, float]:
+    """Error, semigroup defect and Lipschitz constant in the training range."""
+    after = primitive.flow(held.before, held.duration, held.setting)
+    few = slice(0, 32)
+    asked = held.before[few], held.duration[few], held.setting.take(few)
+    return {
+        "error": float(rel_l2(after, held.after, held.setting).mean()),
+        "semigroup_defect": semigroup_defect(primitive, *asked),
+        "lipschitz": lipschitz(primitive, *asked),
+    }
+
+
+def _data_hash(data: Dataset) -> str:
+    return array_hash(data.states, data.times, data.setting.grid.lengths, *data.setting.params.values())
+
+
+def _identity(task: Task) -> str:
+    data = None if task.data is None else _data_hash(task.data)
+    settings = task.config.model_dump()
+    return fingerprint(task.problem.name, sorted(task.processes), settings, task.family, task.seed, data, __version__)

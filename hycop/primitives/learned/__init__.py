@@ -1,0 +1,8 @@
+"""Learned primitives: networks that advance processes as any other primitive does (extra ``learned``)."""
+
+from __future__ import annotations
+
+from hycop.primitives.learned.neural_operator import NeuralOperator
+from hycop.primitives.learned.numbers import Numbers
+
+__all__ = ["NeuralOperator", "Numbers"]

@@ -1,0 +1,243 @@
+"""A network as a primitive: u(t) → u(t + τ) for the processes on which it was trained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numba
+import numpy as np
+
+from hycop.errors import IncompatibleError, InvalidInputError
+from hycop.grid import BOUNDARIES, Array, Grid
+from hycop.networks import Architecture
+from hycop.primitive import MOST_SUB_STEPS, checked_duration
+from hycop.primitives.learned.numbers import Numbers
+from hycop.query import Channel, Setting
+
+if TYPE_CHECKING:
+    from hycop.networks.module import Increment
+
+CHUNK_CELLS, MOST_SAMPLES = 2**13, 32
+"""Cells of all samples that a network takes at a time, and samples at most: the same for every batch, because the last
+digits of a product of matrices may depend on its size."""
+
+FLOPS_PER_UPDATE = 12.0
+"""Floating-point operations of a network that take as long as one update of a channel-cell, see ``work``."""
+
+STATE_SLACK = 0.05
+"""Share of its width by which a state may leave the trained range of values."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NeuralOperator:
+    """A trained network N: u ↦ u + N(u, n(τ)), the identity for τ = 0 to the bit.
+
+    ``architecture`` is that of the network as data, see ``hycop.networks``. It is told dimensionless ``numbers`` (kind
+    and axis of each by name), of which ``ranges`` were trained per unit of time, for durations up to ``longest``, on
+    values of the channels in ``states``; see ``Numbers``. A longer duration is taken in equal steps that are within.
+    ``measured`` is what conformance found: ``error``, ``semigroup_defect`` and ``lipschitz`` in the trained range.
+    The weights are its ``arrays()``. It computes in single precision.
+    """
+
+    architecture: Mapping[str, str | int]
+    processes: tuple[str, ...]
+    states: Mapping[str, tuple[float, float]]
+    numbers: Mapping[str, tuple[str, int | None]]
+    ranges: Mapping[str, tuple[float, float]]
+    longest: float
+    boundary: tuple[str, ...]
+    measured: Mapping[str, float] = field(default_factory=dict)
+    weights: Mapping[str, Array] = field(default_factory=dict, init=False)
+
+    order: ClassVar[float | None] = None
+
+    def __post_init__(self) -> None:
+        for name in ("states", "numbers", "ranges"):
+            object.__setattr__(self, name, {key: tuple(value) for key, value in getattr(self, name).items()})
+        for name in ("architecture", "measured"):
+            object.__setattr__(self, name, dict(getattr(self, name)))
+        self._check()
+
+    def _check(self) -> None:
+        plan, told = self.plan, self.told
+        if not self.processes or not set(self.boundary) <= BOUNDARIES or len(self.boundary) != plan["axes"]:
+            raise InvalidInputError("a network needs processes, and one boundary for each of its axes")
+        sizes = {"channels": len(self.states), "numbers": len(self.numbers), "timed": len(told.timed)}
+        for name, count in sizes.items():
+            if plan[name] != count:
+                raise InvalidInputError(f"network {plan.family}: {name} is {plan[name]}, but there are {count}")
+        if any(not low < high for low, high in self.states.values()):
+            raise InvalidInputError(f"network {plan.family}: a range of values ends before it begins")
+
+    def __repr__(self) -> str:
+        count = sum(array.size for array in self.weights.values())
+        return f"NeuralOperator({self.plan.family}, {'+'.join(self.processes)}, {count} parameters)"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_module"}
+
+    @property
+    def plan(self) -> Architecture:
+        return Architecture.of(self.architecture)
+
+    @property
+    def told(self) -> Numbers:
+        """The dimensionless numbers that the network is told."""
+        return Numbers(self.numbers, self.ranges, self.longest)
+
+    @property
+    def advances(self) -> frozenset[str]:
+        return frozenset(self.processes)
+
+    @property
+    def boundaries(self) -> frozenset[str]:
+        """Those that it was trained with; all if it takes each cell by itself."""
+        return BOUNDARIES if self.plan.kind.pointwise else frozenset(self.boundary)
+
+    def arrays(self) -> Mapping[str, Array]:
+        return self.weights
+
+    def with_arrays(self, arrays: Mapping[str, Array]) -> NeuralOperator:
+        """The same network with other weights, which must have the names and shapes of its architecture."""
+        from hycop.networks.module import check_shapes  # torch is imported when a network is used
+
+        check_shapes({name: np.shape(array) for name, array in arrays.items()}, self.plan.shapes())
+        out = object.__new__(NeuralOperator)
+        kept = {name: np.array(array, dtype=np.float32) for name, array in arrays.items()}
+        for name, array in kept.items():
+            if not np.isfinite(array).all():
+                raise InvalidInputError(f"weights: array '{name}' has a NaN or infinite value; train the network again")
+        out.__dict__.update({**self.__getstate__(), "weights": kept})
+        return out
+
+    def normalisation(self) -> tuple[Array, Array]:
+        """The middle and the half width of the trained range of each channel; a linear network has no middle."""
+        low, high = np.array(list(self.states.values())).T
+        middle = np.zeros_like(low) if self.plan.kind.linear else 0.5 * (low + high)
+        return middle, 0.5 * (high - low)
+
+    def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
+        """The state after a duration per sample, in equal steps that are no longer than those of training."""
+        self._check_setting(setting)
+        tau = checked_duration(duration, setting)
+        steps = self._steps(tau, setting)
+        numbers = self.told(tau / steps, setting).astype(np.float32)
+        out = np.array(u, dtype=np.float64)
+        for step in range(int(steps.max(initial=0))):
+            some = np.flatnonzero((steps > step) & (tau > 0))
+            out[some] += self._increment(out[some], numbers[some])
+        return out.astype(u.dtype, copy=False)
+
+    def work(self, u: Array, duration: Array, setting: Setting) -> Array:
+        """Floating-point operations over those that cost as much as one update of a channel-cell."""
+        once = self._built().flops(setting.grid.cells) / FLOPS_PER_UPDATE
+        return self._steps(np.asarray(duration, dtype=np.float64), setting) * once
+
+    def outside(self, u: Array, setting: Setting) -> Array:
+        """Which samples (batch,) lie outside the trained range: ratios of the dimensionless numbers, values of a state,
+        or boundaries."""
+        out = self.told.outside(setting)
+        if not self.plan.kind.linear:
+            for channel, (low, high) in enumerate(self.states.values()):
+                margin, values = STATE_SLACK * (high - low), u[:, channel].reshape(setting.batch, -1)
+                out |= (values.min(axis=1) < low - margin) | (values.max(axis=1) > high + margin)
+        if not self.plan.kind.pointwise and setting.grid.boundary != self.boundary:
+            out |= True
+        return out
+
+    def example(self, seed: int) -> tuple[Array, Setting]:
+        """Smooth states within the trained range, on a small box of length one."""
+        rng, axes, batch = np.random.default_rng(seed), self.plan["axes"], 3
+        shape = (12, 15, 10)[:axes]
+        grid = Grid.box(shape, 1.0, self.boundary, batch)
+        params = {
+            name: rng.uniform(*self.ranges[name], batch)
+            for name, (kind, _) in self.numbers.items()
+            if kind not in ("transit", "time")
+        }
+        setting = Setting(grid, tuple(map(Channel, self.states)), params)
+        u = np.empty((batch, len(self.states), *shape))
+        for channel, (low, high) in enumerate(self.states.values()):
+            # cosines have no gradient at the ends, so they suit every boundary
+            wave = sum(
+                rng.uniform(-1, 1, (batch,) + (1,) * axes) * np.cos(2 * np.pi * (1 + axis // 2) * x)
+                for axis, x in enumerate(grid.centres())
+            )
+            u[:, channel] = 0.5 * (low + high) + 0.2 * (high - low) * wave / axes
+        return u, setting
+
+    def _steps(self, duration: Array, setting: Setting) -> Array:
+        steps = self.told.substeps(duration, setting)
+        if steps.max(initial=1.0) > MOST_SUB_STEPS:
+            raise InvalidInputError(f"a duration needs {steps.max():.3g} sub-steps of a network; make it shorter")
+        return steps
+
+    def _check_setting(self, setting: Setting) -> None:
+        names = [channel.name for channel in setting.channels]
+        if names != list(self.states) or setting.grid.axes != self.plan["axes"]:
+            raise IncompatibleError(
+                f"{self!r} was trained for {self.plan['axes']} axes and channels {', '.join(self.states)}: the query "
+                f"has {setting.grid.axes} and {', '.join(names)}"
+            )
+
+    def _increment(self, u: Array, numbers: Array) -> Array:
+        """One step of the network for each sample, in chunks of one size, so that no sample sees the others."""
+        middle, half = (part.reshape((-1,) + (1,) * (u.ndim - 2)) for part in self.normalisation())
+        states = ((u - middle) / half).astype(np.float32)
+        size = max(1, min(MOST_SAMPLES, CHUNK_CELLS // int(np.prod(u.shape[2:]))))
+        out = np.empty_like(u)
+
+        def advance(first: int) -> None:
+            rows = np.minimum(np.arange(first, first + size), len(u) - 1)  # the last sample fills up its chunk
+            inside = min(size, len(u) - first)
+            out[first : first + inside] = half * forward(states[rows], numbers[rows])[:inside]
+
+        forward = self._forward()
+        _each(advance, range(0, len(u), size))
+        return out
+
+    def _forward(self) -> Callable[[Array, Array], Array]:
+        import torch
+
+        module = self._built()
+
+        def forward(states: Array, numbers: Array) -> Array:
+            with torch.inference_mode():
+                out: Array = module(torch.from_numpy(states), torch.from_numpy(numbers)).numpy()
+            return out
+
+        return forward
+
+    def _built(self) -> Increment:
+        """The module with its weights, made once in each process."""
+        if "_module" not in self.__dict__:
+            if not self.weights:
+                raise InvalidInputError(f"{self!r} has no weights; load it with hycop.load_primitive, or give arrays")
+            from hycop.networks.module import set_arrays
+
+            module = self.plan.build()
+            set_arrays(module, self.weights)
+            object.__setattr__(self, "_module", module.eval())
+        built: Increment = self.__dict__["_module"]
+        return built
+
+
+def _each(task: Callable[[int], None], firsts: range) -> None:
+    """Runs a task for each chunk in as many threads as Numba may use. torch itself gets one thread: its own would make
+    digits depend on their number, and would be too many in worker processes."""
+    import torch
+
+    threads, before = min(len(firsts), numba.get_num_threads()), torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        if threads <= 1:
+            for first in firsts:
+                task(first)
+            return
+        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            list(pool.map(task, firsts))
+    finally:
+        torch.set_num_threads(before)

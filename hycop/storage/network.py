@@ -1,0 +1,120 @@
+"""A network folder: ``net.json`` and the weights it lists. Everything is checked before memory is allocated."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+
+from hycop.errors import HyCOPError, OutputError
+from hycop.files import output_folder, write_json
+from hycop.primitives.learned import NeuralOperator
+from hycop.storage.document import (
+    NETWORK,
+    ModelError,
+    NetworkDocument,
+    at_field,
+    canonical,
+    read_network,
+    refusal,
+    sealed,
+    validated,
+)
+from hycop.storage.registry import described
+from hycop.storage.sealing import check_files, file_hash
+from hycop.storage.weights import LARGEST_HEADER, read_weights, write_weights
+from hycop.version import __version__
+
+FILE, WEIGHTS, GROUP = "net.json", "weights.safetensors", "network"
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """A trained primitive and how it came about: problem, settings, seed, source of its data, held-out errors."""
+
+    primitive: NeuralOperator
+    problem: str
+    settings: Mapping[str, object]
+    seed: int
+    source: str
+    errors: Sequence[float]
+
+
+def is_network(folder: str | Path) -> bool:
+    """Whether a folder holds a network."""
+    return os.path.lexists(Path(folder) / FILE)
+
+
+def save_network(network: Network, folder: str | Path) -> Path:
+    """Writes a network folder, whole or not at all."""
+    path = Path(folder) / FILE
+    if os.path.lexists(path):
+        raise OutputError(f"{folder}: holds a network already; choose another folder")
+    output_folder(folder)
+    weights = path.with_name(WEIGHTS)
+    write_weights(weights, {GROUP: network.primitive.arrays()})
+    content: dict[str, object] = {
+        "kind": NETWORK,
+        "schema_version": 1,
+        "hycop": __version__,
+        "problem": network.problem,
+        "primitive": described(GROUP, network.primitive),
+        "settings": dict(network.settings),
+        "seed": network.seed,
+        "source": network.source,
+        "errors": ["inf" if not abs(error) < float("inf") else error for error in network.errors],
+        "files": {WEIGHTS: file_hash(weights)},
+    }
+    validated(path, canonical(content), NetworkDocument)
+    write_json(path, sealed(json.loads(canonical(content))))
+    return path
+
+
+def load_network(folder: str | Path) -> Network:
+    """The network of a folder; a folder that is not what ``save_network`` writes is refused in one line."""
+    path = _located(Path(folder))
+    document = read_network(path)
+    part = document.primitive
+    if part.primitive != "NeuralOperator" or part.options is None or set(document.files) != {WEIGHTS}:
+        raise refusal(path, f"field 'primitive' is {part.primitive!r:.60}: NeuralOperator with {WEIGHTS} is needed")
+    with at_field(path, "primitive"):
+        try:
+            options = {name: tuple(value) if isinstance(value, list) else value for name, value in part.options.items()}
+            bare = NeuralOperator(**options)  # type: ignore[arg-type]
+        except (TypeError, ValueError, AttributeError) as error:
+            if isinstance(error, HyCOPError):
+                raise
+            raise refusal(path, f"field 'primitive.options': {error}") from None
+        needed = 4 * sum(prod(shape) for shape in bare.plan.shapes().values())
+    weights = path.with_name(WEIGHTS)
+    if weights.is_symlink():
+        raise refusal(weights, "is a link; replace it by the file itself")
+    if weights.is_file() and weights.stat().st_size > needed + LARGEST_HEADER:
+        raise refusal(weights, f"has {weights.stat().st_size} bytes, but this network has {needed} bytes of weights")
+    check_files(path, document.files)
+    held = read_weights(weights)
+    if set(held) != {GROUP}:
+        raise refusal(weights, f"damaged: its arrays are not those of '{GROUP}'; restore it or train again")
+    with at_field(path, "files"):
+        primitive = bare.with_arrays(held[GROUP])
+    errors = [float(error) for error in document.errors]
+    return Network(primitive, document.problem, document.settings, document.seed, document.source, errors)
+
+
+def load_primitive(folder: str | Path) -> NeuralOperator:
+    """The learned primitive of a folder that ``hycop pretrain`` has written."""
+    return load_network(folder).primitive
+
+
+def _located(folder: Path) -> Path:
+    path = folder / FILE
+    if not os.path.isdir(folder):
+        raise ModelError(f"{folder}: there is no such folder; give one that 'hycop pretrain' has written")
+    if path.is_symlink():
+        raise refusal(path, "is a link; replace it by the file itself")
+    if not os.path.isfile(path):
+        raise ModelError(f"{folder}: has no {FILE}; it is not a network folder, or its training has not ended")
+    return path
