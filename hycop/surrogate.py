@@ -24,7 +24,7 @@ from hycop.primitive import Primitive
 from hycop.problems import Problem
 from hycop.program import Program, ProgramBatch
 from hycop.progress import training_bar
-from hycop.query import Query, Setting
+from hycop.query import Query, Setting, real_numbers
 from hycop.scope import Scope
 from hycop.storage import load_model, save_model
 from hycop.training import Progress, Report, Start, Task, TrainingConfig, configured, train
@@ -90,16 +90,19 @@ class HyCOP:
         executor: Executor | None = None,
         report: Report | None = None,
         verbose: bool = True,
-        start: HyCOP | None = None,
+        start: HyCOP | str | None = None,
         **settings: object,
     ) -> HyCOP:
         """Learns from a problem, whose queries it draws, or from a dataset, of which it holds a third back for the gate
         unless others are given as ``held_out``. ``settings`` change those of the preset. ``start`` is a fitted model
-        whose policy is polished further instead of a new one being searched for. Progress is shown on a terminal unless
-        ``verbose`` is False, and told to ``report`` after every step."""
+        whose policy is polished further instead of a new one being searched for, or the setting of that name (``zero``,
+        ``random``). Progress is shown on a terminal unless ``verbose`` is False, and told to ``report`` after every
+        step."""
+        begin = _first_policy(start)
+        if isinstance(start, str):
+            settings["start"] = start
         run = _Run(Source(source, held_out, self.equation), self.dictionary, seed, folder, resume, force, executor)
         with run.prepared(preset, settings, report, verbose) as (task, config, tell):
-            begin = None if start is None else (start.model.policy, start.model.theta)
             self._model = run.learned(task, config, tell, run.folder, begin)
         return self
 
@@ -143,7 +146,7 @@ class HyCOP:
     ) -> Query:
         """The questions that ``predict`` answers: every state at every time, sample-major."""
         model = self.model
-        u0, box, asked = np.asarray(u0), model.box, _checked_times(times)
+        u0, box, asked = real_numbers("u0", u0), model.box, _checked_times(times)
         if u0.ndim != 2 + box.axes or not u0.shape[0]:
             raise InvalidInputError(
                 f"u0 has shape {u0.shape}: (batch, channel, *grid) with {box.axes} grid axes and at least one state is "
@@ -156,6 +159,7 @@ class HyCOP:
             box.boundary if boundary is None else boundary,  # type: ignore[arg-type]
         )
         setting = Setting(grid, model.equation.channels, params)  # type: ignore[arg-type]
+        model.equation.check_bounds(setting)
         if asked.size == 1:
             return Query(u0, setting, np.full(u0.shape[0], asked[0]))
         return Query(u0, setting, np.zeros(u0.shape[0])).at(asked)
@@ -187,7 +191,7 @@ class HyCOP:
 
         A query comes from ``query(u0, params, times)``, from a problem (``problem.queries``) or a dataset (``.query``).
         """
-        return self.model.answer(query)
+        return self.model.answer(self._checked(query))
 
     def untrusted(
         self,
@@ -213,20 +217,31 @@ class HyCOP:
         boundary: str | Sequence[str] | None = None,
     ) -> Program:
         """The program for the first of the states at one time."""
-        return self.model.programs(self.query(np.asarray(u0)[:1], params, t, lengths, boundary))[0]
+        return self.model.programs(self.query(real_numbers("u0", u0)[:1], params, t, lengths, boundary))[0]
 
     def programs(self, query: Query, dictionary: Dictionary | None = None) -> ProgramBatch:
         """A program for each query, to run with the model's dictionary or with another that has the same names."""
-        return self.model.programs(query, dictionary)
+        return self.model.programs(self._checked(query), dictionary)
 
     def solve(self, query: Query) -> Outcome:
         """The states at the query times, and the work they took."""
-        return self.model.solve(query)
+        return self.model.solve(self._checked(query))
 
     def trace(self, query: Query, steps: Sequence[int] | None = None) -> Trace:
         """Every state on the way (or only those after some ``steps``), as the model runs its programs."""
         model = self.model
-        return trace(model.programs(query), model.dictionary, query, refinement=model.refinement, steps=steps)
+        return trace(
+            model.programs(self._checked(query)), model.dictionary, query, refinement=model.refinement, steps=steps
+        )
+
+    def _checked(self, query: Query) -> Query:
+        """Refuses a query of another equation, which would be answered without what the dictionary does not know."""
+        if not isinstance(query, Query):
+            raise InvalidInputError(
+                f"query is a {type(query).__name__}: give a Query, as query(u0, params, times) or a dataset's .query"
+            )
+        self.model.equation.check_question(query.setting, self.model.box.axes)
+        return query
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Writes a model folder, from which ``load`` makes this model again to the bit."""
@@ -317,6 +332,16 @@ def _check_parts(dictionary: object, equation: object) -> None:
         raise InvalidInputError(f"equation is a {type(equation).__name__}: give a hycop.Equation, or nothing")
 
 
+def _first_policy(start: object) -> Start | None:
+    if start is None or isinstance(start, str):
+        return None
+    if not isinstance(start, HyCOP):
+        raise InvalidInputError(
+            f"start is a {type(start).__name__}: give a model that fit has made, or HyCOP.load(folder)"
+        )
+    return start.model.policy, start.model.theta
+
+
 def _check_params(params: object, equation: Equation) -> None:
     if not isinstance(params, Mapping):
         names = ", ".join(f"'{name}': …" for name in equation.coefficients)
@@ -335,7 +360,7 @@ def _both(show: Report, listener: Report) -> Report:
 def _checked_times(times: object) -> Array:
     try:
         asked = np.atleast_1d(np.asarray(times))
-        if asked.dtype.kind not in "fiu" or asked.ndim != 1 or not asked.size:
+        if asked.dtype.kind not in "fiu" or np.ma.is_masked(times) or asked.ndim != 1 or not asked.size:
             raise ValueError
     except ValueError:
         raise InvalidInputError(f"times is {times!r}: a number, or a list of numbers, is needed") from None
@@ -344,8 +369,8 @@ def _checked_times(times: object) -> Array:
 
 def _checked_lengths(lengths: object, batch: int, axes: int) -> Array:
     try:
-        return np.broadcast_to(np.asarray(lengths, dtype=np.float64), (batch, axes))
-    except (TypeError, ValueError):
+        return np.broadcast_to(real_numbers("lengths", lengths).astype(np.float64), (batch, axes))
+    except ValueError:
         raise InvalidInputError(
             f"lengths is {lengths!r}: a length for each of {axes} axes is needed, or a row of them for each of "
             f"{batch} states"
