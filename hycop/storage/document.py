@@ -45,6 +45,7 @@ Numbers: TypeAlias = Annotated[list[float], Field(max_length=64)]
 Count: TypeAlias = Annotated[int, Field(ge=0, le=64)]
 Ops: TypeAlias = Annotated[list[Annotated[int, Field(ge=0, lt=MOST_PRIMITIVES)]], Field(max_length=MOST_PRIMITIVES)]
 Measure: TypeAlias = float | Literal["inf"]  # JSON has no infinity, but a learned program may have diverged
+Fingerprint: TypeAlias = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Scalar: TypeAlias = bool | int | float | str | None
 Option: TypeAlias = Scalar | list[Scalar]
 
@@ -88,7 +89,7 @@ class PrimitivePart(_Part):
     primitive: Name
     options: Annotated[dict[Name, Option], Field(max_length=64)] | None
     arrays: bool = False
-    fingerprint: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
+    fingerprint: Fingerprint | None = None
 
 
 class AllotmentPart(_Part):
@@ -153,6 +154,7 @@ class ScopePart(_Part):
     constants: Annotated[dict[Name, float], Field(max_length=64)] = {}
     coefficients: Annotated[dict[Name, tuple[float, float]], Field(max_length=64)] = {}
     untrained: Names = []
+    fingerprints: Annotated[dict[Name, Fingerprint], Field(max_length=MOST_PRIMITIVES)] = {}
 
 
 class RecordPart(_Part):
