@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from math import isfinite
+from numbers import Real
 from typing import Literal, get_args
 
 import numpy as np
 
 from hycop.errors import InvalidInputError, UnknownNameError
 from hycop.grid import AXES, Array
-from hycop.query import Channel, Setting
+from hycop.query import Channel, Setting, checked_channels
 
 Kind = Literal["velocity", "diffusivity", "rate", "other"]
 
@@ -34,6 +36,9 @@ class Coefficient:
             raise UnknownNameError("kind of coefficient", str(self.kind), get_args(Kind))
         if self.axis is not None and self.axis not in range(len(AXES)):
             raise InvalidInputError(f"axis {self.axis!r} of a coefficient: 0, 1, 2 or None is needed")
+        for bound in (self.above, self.at_least):
+            if bound is not None and not _is_number(bound):
+                raise InvalidInputError(f"bound {bound!r:.40} of a coefficient: a finite number or None is needed")
 
     def check(self, name: str, values: Array) -> None:
         """Refuses values for which the equation is ill-posed."""
@@ -87,20 +92,34 @@ class Equation:
     guessed: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("processes", "channels", "gain_features", "speeds", "positive"):
+        for name in ("processes", "channels", "gain_features", "speeds", "positive", "features"):
             given = getattr(self, name)
-            if isinstance(given, str | Channel):
+            if given is None and name == "features":
+                continue
+            if isinstance(given, str | Channel) or not isinstance(given, Iterable):
                 raise InvalidInputError(f"{name} of equation {self.name} is {given!r}: a tuple is needed")
             object.__setattr__(self, name, tuple(given))
+        for text in (self.name, self.formula, *self.processes):
+            if not isinstance(text, str):
+                raise InvalidInputError(
+                    f"equation {self.name}: its name, formula and processes are texts, not {text!r}"
+                )
         if not self.processes or len(set(self.processes)) < len(self.processes):
             raise InvalidInputError(f"processes of equation {self.name}: at least one is needed, each once")
-        channels = tuple(one if isinstance(one, Channel) else Channel(one) for one in self.channels)
-        if not channels:
+        object.__setattr__(self, "channels", checked_channels(self.channels, len(AXES)))
+        if not self.channels:
             raise InvalidInputError(f"channels of equation {self.name}: at least one is needed")
-        object.__setattr__(self, "channels", channels)
+        self._check_numbers()
         object.__setattr__(self, "coefficients", dict(self.coefficients))
-        if self.features is not None:
-            object.__setattr__(self, "features", tuple(self.features))
+
+    def _check_numbers(self) -> None:
+        if not _is_number(self.unit_rate) or self.unit_rate < 0:
+            raise InvalidInputError(f"unit_rate of equation {self.name} is {self.unit_rate!r}: a number ≥ 0 is needed")
+        given = self.coefficients
+        if not isinstance(given, Mapping) or not all(isinstance(each, Coefficient) for each in given.values()):
+            raise InvalidInputError(
+                f"coefficients of equation {self.name}: give one by each name, as {{'k': Coefficient('rate')}}"
+            )
 
     def __hash__(self) -> int:
         return hash((self.name, self.processes, self.channels))
@@ -131,8 +150,22 @@ class Equation:
     def check_setting(self, setting: Setting) -> None:
         """Refuses a setting whose coefficients are not those of the equation, or make it ill-posed."""
         self.check_names(setting.params)
+        self.check_bounds(setting)
+
+    def check_bounds(self, setting: Setting) -> None:
+        """Refuses coefficients that make the equation ill-posed."""
         for name, values in setting.params.items():
-            self.coefficients[name].check(name, values)
+            if name in self.coefficients:  # what a guessed equation has is not known
+                self.coefficients[name].check(name, values)
+
+    def check_question(self, setting: Setting, axes: int) -> None:
+        """Refuses a setting of another equation: other axes, channels or coefficients."""
+        if setting.grid.axes != axes:
+            raise InvalidInputError(f"the query has {setting.grid.axes} axes, but {self.name} has {axes} here")
+        if setting.channels != self.channels:
+            theirs, ours = (", ".join(one.name for one in some) for some in (setting.channels, self.channels))
+            raise InvalidInputError(f"the query has the channels {theirs}, but {self.name} has {ours}")
+        self.check_names(setting.params, complete=False)
 
     def check_states(self, states: Array, setting: Setting, frame: int, vacuum: bool = False) -> None:
         """Refuses states (batch, channel, *grid) in which a ``positive`` channel is not above zero. With ``vacuum``
@@ -164,6 +197,10 @@ def same_equation(one: Equation, other: Equation) -> bool:
         other.channels,
         set(other.coefficients),
     )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and isfinite(value)
 
 
 def _listed(names: Mapping[str, object]) -> str:

@@ -25,10 +25,10 @@ class InvalidInputError(HyCOPError, ValueError):
 class UnknownNameError(HyCOPError, KeyError):
     """A problem, scheme, primitive or other name that is not registered."""
 
-    def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
+    def __init__(self, kind: str, name: object, known: Iterable[str], hint: str = "") -> None:
         options = sorted(known)
         folded = {option.lower(): option for option in options}
-        nearest = [folded[match] for match in get_close_matches(name.lower(), folded, n=3, cutoff=0.5)]
+        nearest = [folded[match] for match in get_close_matches(str(name).lower(), folded, n=3, cutoff=0.5)]
         advice = f"did you mean {' or '.join(nearest)}?" if nearest else f"known: {', '.join(options) or 'none'}"
         super().__init__(f"unknown {kind} '{name}': {advice}{' ' + hint if hint else ''}")
 

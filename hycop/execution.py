@@ -359,6 +359,8 @@ def trace(
 def _checked_steps(steps: Sequence[int] | None, longest: int) -> tuple[int, ...]:
     if steps is None:
         return tuple(range(longest + 1))
+    if isinstance(steps, int | str) or not all(isinstance(step, int | np.integer) for step in steps):
+        raise InvalidInputError(f"steps is {steps!r:.60}: give a list of whole numbers, as [0, -1]")
     for step in steps:
         if not -longest - 1 <= step <= longest:
             raise InvalidInputError(f"steps: there is no step {step}; 0 is the start, {longest} or -1 the last")

@@ -20,7 +20,10 @@ class Channel:
     normal: int | None = None
 
 
-def _real(name: str, value: object) -> Array:
+def real_numbers(name: str, value: object) -> Array:
+    """The value as a floating-point array, or an error that says why it is none."""
+    if np.ma.is_masked(value):
+        raise InvalidInputError(f"{name} has masked values, which are not known: fill them, as {name}.filled(0.0)")
     try:
         numbers = np.asarray(value)
     except ValueError:
@@ -34,7 +37,7 @@ def _real(name: str, value: object) -> Array:
 
 
 def _column(name: str, value: object, batch: int) -> Array:
-    column = _real(name, value)
+    column = real_numbers(name, value)
     if column.ndim == 0:
         column = np.full(batch, float(column))
     column = column.astype(np.float64, copy=False)
@@ -127,7 +130,7 @@ class Setting:
 
 def checked_state(u: object, setting: Setting, name: str = "u0") -> Array:
     """The state as a floating-point array of the setting's shape, or an error that says what is wrong with it."""
-    state = _real(name, u)
+    state = real_numbers(name, u)
     expected = (setting.batch, len(setting.channels), *setting.grid.shape)
     if state.shape != expected:
         names = ", ".join(channel.name for channel in setting.channels)
@@ -177,7 +180,7 @@ class Query:
 
     def at(self, times: Sequence[float] | Array) -> Query:
         """Each initial state at each of several times: batch × len(times) queries, sample by sample."""
-        times = _real("times", times).reshape(-1)
+        times = real_numbers("times", times).reshape(-1)
         if not times.size:
             raise InvalidInputError("times is empty: give at least one time")
         samples = np.repeat(np.arange(self.batch), times.size)

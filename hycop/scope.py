@@ -98,6 +98,8 @@ class Scope:
     constants: Mapping[str, float] = field(default_factory=dict)
     coefficients: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     untrained: tuple[str, ...] = ()
+    fingerprints: Mapping[str, str] = field(default_factory=dict)
+    """Of the primitives that were trained with, once one of them has been swapped: so that coming back is noticed."""
 
     @classmethod
     def of(cls, equation: Equation, view: View, queries: Sequence[Query]) -> Scope:

@@ -24,7 +24,7 @@ from hycop.primitive import Primitive
 from hycop.problems import Problem
 from hycop.program import Program, ProgramBatch
 from hycop.progress import training_bar
-from hycop.query import Query, Setting
+from hycop.query import Query, Setting, real_numbers
 from hycop.scope import Scope
 from hycop.storage import load_model, save_model
 from hycop.training import Progress, Report, Start, Task, TrainingConfig, configured, train
@@ -90,17 +90,16 @@ class HyCOP:
         executor: Executor | None = None,
         report: Report | None = None,
         verbose: bool = True,
-        start: HyCOP | None = None,
+        warm_start: HyCOP | None = None,
         **settings: object,
     ) -> HyCOP:
         """Trains the policy on a problem, whose queries it draws, or on a dataset. The gate uses ``held_out``, by
-        default a third of the dataset. ``settings`` change those of the preset. ``start`` is a fitted model to train on
-        from, without a new search. A terminal shows progress unless ``verbose`` is False; ``report`` is called after
+        default a third of the dataset. ``settings`` change those of the preset. ``warm_start`` is a fitted model to
+        train on from, without a new search. A terminal shows progress unless ``verbose`` is False; ``report`` is called after
         every step."""
-        given = _checked_source(self, source)
+        given, begin = _checked_source(self, source), _first_policy(warm_start)
         run = _Run(Source(given, held_out, self.equation), self.dictionary, seed, folder, resume, force, executor)
         with run.prepared(preset, settings, report, verbose) as (task, config, tell):
-            begin = None if start is None else (start.model.policy, start.model.theta)
             self._model = run.learned(task, config, tell, run.folder, begin)
         return self
 
@@ -146,7 +145,7 @@ class HyCOP:
     ) -> Query:
         """The query that ``predict`` answers: every state at every time, sample by sample."""
         model = self.model
-        u0, box, asked = np.asarray(u0), model.box, _checked_times(times)
+        u0, box, asked = real_numbers("u0", u0), model.box, _checked_times(times)
         if u0.ndim != 2 + box.axes or not u0.shape[0]:
             raise InvalidInputError(
                 f"u0 has shape {u0.shape}: (batch, channel, *grid) with {box.axes} grid axes and at least one state is "
@@ -159,9 +158,7 @@ class HyCOP:
             box.boundary if boundary is None else boundary,  # type: ignore[arg-type]
         )
         setting = Setting(grid, model.equation.channels, params)  # type: ignore[arg-type]
-        for name, coefficient in model.equation.coefficients.items():
-            if name in setting.params:
-                coefficient.check(name, setting.params[name])
+        model.equation.check_bounds(setting)
         if asked.size == 1:
             return Query(u0, setting, np.full(u0.shape[0], asked[0]))
         return Query(u0, setting, np.zeros(u0.shape[0])).at(asked)
@@ -193,7 +190,7 @@ class HyCOP:
 
         A query comes from ``query(u0, params, times)``, from a problem (``problem.queries``) or a dataset (``.query``).
         """
-        return self.model.answer(query)
+        return self.model.answer(self._checked(query))
 
     def untrusted(
         self,
@@ -219,20 +216,31 @@ class HyCOP:
         boundary: str | Sequence[str] | None = None,
     ) -> Program:
         """The program for the first of the states at one time."""
-        return self.model.programs(self.query(np.asarray(u0)[:1], params, t, lengths, boundary))[0]
+        return self.model.programs(self.query(real_numbers("u0", u0)[:1], params, t, lengths, boundary))[0]
 
     def programs(self, query: Query, dictionary: Dictionary | None = None) -> ProgramBatch:
         """A program for each query, to run with the model's dictionary or with another that has the same names."""
-        return self.model.programs(query, dictionary)
+        return self.model.programs(self._checked(query), dictionary)
 
     def solve(self, query: Query) -> Outcome:
         """The states at the query times, and the work they took."""
-        return self.model.solve(query)
+        return self.model.solve(self._checked(query))
 
     def trace(self, query: Query, steps: Sequence[int] | None = None) -> Trace:
         """The states after every step of the model's programs, or only after some ``steps``."""
         model = self.model
-        return trace(model.programs(query), model.dictionary, query, refinement=model.refinement, steps=steps)
+        return trace(
+            model.programs(self._checked(query)), model.dictionary, query, refinement=model.refinement, steps=steps
+        )
+
+    def _checked(self, query: Query) -> Query:
+        """Refuses a query of another equation, which would be answered without what the dictionary does not know."""
+        if not isinstance(query, Query):
+            raise InvalidInputError(
+                f"query is a {type(query).__name__}: give a Query, as query(u0, params, times) or a dataset's .query"
+            )
+        self.model.equation.check_question(query.setting, self.model.box.axes)
+        return query
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Writes a model folder. ``load`` restores the model to the bit."""
@@ -331,6 +339,16 @@ def _checked_source(model: object, source: Problem | Dataset | None) -> Problem 
     return source
 
 
+def _first_policy(start: object) -> Start | None:
+    if start is None:
+        return None
+    if not isinstance(start, HyCOP):
+        raise InvalidInputError(
+            f"warm_start is a {type(start).__name__}: give a model that fit has made, or HyCOP.load(folder)"
+        )
+    return start.model.policy, start.model.theta
+
+
 def _check_params(params: object, equation: Equation) -> None:
     if not isinstance(params, Mapping):
         names = ", ".join(f"'{name}': …" for name in equation.coefficients)
@@ -350,7 +368,7 @@ def _both(show: Report, listener: Report) -> Report:
 def _checked_times(times: object) -> Array:
     try:
         asked = np.atleast_1d(np.asarray(times))
-        if asked.dtype.kind not in "fiu" or asked.ndim != 1 or not asked.size:
+        if asked.dtype.kind not in "fiu" or np.ma.is_masked(times) or asked.ndim != 1 or not asked.size:
             raise ValueError
     except ValueError:
         raise InvalidInputError(f"times is {times!r}: a number, or a list of numbers, is needed") from None
@@ -359,8 +377,8 @@ def _checked_times(times: object) -> Array:
 
 def _checked_lengths(lengths: object, batch: int, axes: int) -> Array:
     try:
-        return np.broadcast_to(np.asarray(lengths, dtype=np.float64), (batch, axes))
-    except (TypeError, ValueError):
+        return np.broadcast_to(real_numbers("lengths", lengths).astype(np.float64), (batch, axes))
+    except ValueError:
         raise InvalidInputError(
             f"lengths is {lengths!r}: a length for each of {axes} axes is needed, or a row of them for each of "
             f"{batch} states"

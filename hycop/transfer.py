@@ -86,13 +86,15 @@ def _with_parts(
     before: Model, dictionary: Dictionary, boundary: tuple[str, ...], substeps: int, changes: Sequence[str]
 ) -> Model:
     scope, record = before.scope, before.record
-    others = [name for name in dictionary if fingerprint(dictionary[name]) != fingerprint(before.dictionary[name])]
+    known = [name for name in before.dictionary if name not in scope.untrained]
+    trained = {**{name: fingerprint(before.dictionary[name]) for name in known}, **scope.fingerprints}
+    others = tuple(name for name in dictionary if fingerprint(dictionary[name]) != trained.get(name))
     return replace(
         before,
         box=replace(before.box, boundary=boundary),
         dictionary=dictionary,
         substeps=substeps,
-        scope=replace(scope, untrained=tuple(dict.fromkeys([*scope.untrained, *others]))),
+        scope=replace(scope, untrained=others, fingerprints=trained),
         record=replace(record, changes=(*record.changes, *changes)),
     )
 

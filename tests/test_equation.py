@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -138,7 +138,7 @@ def test_it_is_stored_swapped_and_trained_further(model: hycop.HyCOP, tmp_path: 
     data = heated(4, 3)
     flags = walled.untrusted(data.states[:, 0], data.setting.params, 0.3)
     assert walled.model.substeps == 2 and flags.all()
-    further = hycop.HyCOP(DICTIONARY, EQUATION).fit(heated(120, 0), start=model, **SMALL)
+    further = hycop.HyCOP(DICTIONARY, EQUATION).fit(heated(120, 0), warm_start=model, **SMALL)
     assert further.model.record.metrics["train_loss"] <= model.model.record.metrics["train_loss"]
     assert str(EQUATION.formula) in str(further)
 
@@ -189,3 +189,22 @@ def test_scope_of_an_ablation_without_features_flags_signs_only() -> None:
     chosen = PROBLEMS["adr2d"]
     scope = Scope.of(chosen.equation, View.nothing(), [chosen.queries(20, "train", 0)])
     assert scope.coefficients.keys() == {"Dx", "Dy", "r"} and scope.longest_time is None
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"channels": ("a", "a")},
+        {"channels": (3,)},
+        {"processes": None},
+        {"processes": (1,)},
+        {"coefficients": ["k"]},
+        {"coefficients": {"k": "rate"}},
+        {"features": "peclet_x"},
+        {"unit_rate": float("nan")},
+        {"unit_rate": "a"},
+    ],
+)
+def test_an_equation_that_is_declared_wrongly_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInputError):
+        Equation(**{"name": "mine", "processes": ("p",), "channels": ("a",), **wrong})

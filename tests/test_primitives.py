@@ -310,7 +310,7 @@ of_any_kind = pytest.mark.parametrize("kind", PRIMITIVES.values(), ids=PRIMITIVE
 
 
 @of_any_kind
-@pytest.mark.parametrize("cells", [1, 2, 3, 5])
+@pytest.mark.parametrize("cells", [1, 2, 3, pytest.param(4, marks=pytest.mark.validate), 5])
 def test_tiny_grids_are_refused_or_right(kind: Callable[[], Primitive], cells: int) -> None:
     """Fewer cells than the stencil are refused; periodic cells three times in a row change as they do once."""
     solver = kind()

@@ -302,3 +302,12 @@ def test_a_time_rounded_to_single_precision_is_no_longer_time(model: hycop.HyCOP
     rounded = hycop.Query(query.u0, query.setting, query.time * (1 + 2.0**-24))
     assert segments(longest, rounded) == [1]
     assert segments(longest, hycop.Query(query.u0, query.setting, query.time * 1.001)) == [2]
+
+
+def test_a_query_of_another_equation_is_refused(model: hycop.HyCOP) -> None:
+    other = hycop.problem("burgers1d").queries(2)
+    for ask in (model.answer, model.solve, model.programs, model.trace):
+        with pytest.raises(HyCOPError):
+            ask(other)
+        with pytest.raises(InvalidInputError, match="give a Query"):
+            ask(other.u0)  # type: ignore[arg-type]

@@ -22,7 +22,9 @@ these inside the file. There are no dates in it.
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from math import prod
@@ -41,6 +43,9 @@ from hycop.query import Channel, Setting
 
 if TYPE_CHECKING:
     import xarray as xr
+
+HEADERS = 2**16
+"""Bytes that a netCDF-4 file may take beside its values."""
 
 SCHEMA = 1
 CONVENTIONS = "CF-1.11"
@@ -188,6 +193,10 @@ def _write_netcdf(contents: xr.Dataset, path: Path) -> None:
     encoding: dict[str, dict[str, Any]] = {str(name): {"_FillValue": None} for name in contents.variables}
     if "untrusted_reason" in encoding:
         encoding["untrusted_reason"]["dtype"] = "S1"  # characters, whose size is known before they are read
+    # HDF5 crashes the interpreter as it ends if a disk filled up while it wrote, so the space is checked before
+    values = sum(each.nbytes for each in contents.variables.values() if each.dtype.kind in REAL)
+    if shutil.disk_usage(path.parent).free < values + HEADERS:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     contents.to_netcdf(path, engine="h5netcdf", format="NETCDF4", encoding=encoding)
 
 

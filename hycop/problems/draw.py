@@ -33,6 +33,8 @@ class Draw:
 
     @classmethod
     def of(cls, seed: int, stream: str, first: int, count: int) -> Draw:
+        if not isinstance(seed, int | np.integer):
+            raise InvalidInputError(f"seed is {seed!r:.40}: a whole number is needed")
         if seed < 0:
             raise InvalidInputError(f"seed is {seed}: it must not be negative")
         generator = np.random.Philox(key=[seed & (2**64 - 1), crc32(stream.encode())])

@@ -92,6 +92,7 @@ def _scope(path: Path, document: Document, view: View) -> Scope:
         constants=dict(part.constants),
         coefficients=dict(part.coefficients),
         untrained=tuple(part.untrained),
+        fingerprints=dict(part.fingerprints),
     )
 
 

@@ -46,6 +46,7 @@ Numbers: TypeAlias = Annotated[list[float], Field(max_length=64)]
 Count: TypeAlias = Annotated[int, Field(ge=0, le=64)]
 Ops: TypeAlias = Annotated[list[Annotated[int, Field(ge=0, lt=MOST_PRIMITIVES)]], Field(max_length=MOST_PRIMITIVES)]
 Measure: TypeAlias = float | Literal["inf"]  # JSON has no infinity, but a learned program may have diverged
+Fingerprint: TypeAlias = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Scalar: TypeAlias = bool | int | float | str | None
 Values: TypeAlias = Annotated[list[Scalar], Field(max_length=4096)]
 Option: TypeAlias = Scalar | Values | Annotated[dict[Name, Scalar | Values], Field(max_length=256)]
@@ -90,7 +91,7 @@ class PrimitivePart(_Part):
     primitive: Name
     options: Annotated[dict[Name, Option], Field(max_length=64)] | None
     arrays: bool = False
-    fingerprint: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
+    fingerprint: Fingerprint | None = None
 
 
 class AllotmentPart(_Part):
@@ -155,6 +156,7 @@ class ScopePart(_Part):
     constants: Annotated[dict[Name, float], Field(max_length=64)] = {}
     coefficients: Annotated[dict[Name, tuple[float, float]], Field(max_length=64)] = {}
     untrained: Names = []
+    fingerprints: Annotated[dict[Name, Fingerprint], Field(max_length=MOST_PRIMITIVES)] = {}
 
 
 class RecordPart(_Part):

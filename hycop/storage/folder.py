@@ -59,7 +59,8 @@ def _write_arrays(path: Path, state: Mapping[str, Mapping[str, Array]]) -> Path:
 
 
 def load_model(folder: str | Path, primitives: Mapping[str, Primitive] | None = None) -> Model:
-    """Loads a model folder. ``primitives`` gives, by name, those that no installed package offers."""
+    """Loads a model folder. ``primitives`` gives, by name, those that no installed package offers; their weights are
+    those of the folder, if it has some for them."""
     path = _located(Path(folder))
     document = read_document(path)
     check_files(path, document.files)
@@ -99,6 +100,7 @@ def _content(model: Model) -> dict[str, object]:
             "constants": dict(scope.constants),
             "coefficients": dict(scope.coefficients),
             "untrained": scope.untrained,
+            "fingerprints": dict(scope.fingerprints),
         },
         "gate": {name: _measure(value) for name, value in asdict(model.gate).items()},
         "record": {

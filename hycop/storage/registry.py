@@ -84,7 +84,7 @@ def restored(
     for name in given:
         if name not in names:
             raise UnknownNameError("primitive", str(name), names, f"(the names in {path})")
-    found: dict[str, Primitive] = dict(given)
+    found = {name: _with_weights(path, name, one, weights.get(name, {})) for name, one in given.items()}
     missing: list[PrimitivePart] = []
     for index, part in enumerate(document.dictionary):
         if part.name not in given:
@@ -103,6 +103,16 @@ def restored(
         )
     with at_field(path, "dictionary"):
         return Dictionary({name: found[name] for name in names})
+
+
+def _with_weights(path: Path, name: str, given: Primitive, arrays: Mapping[str, Array]) -> Primitive:
+    """A primitive that was given, with the weights of the folder."""
+    if not arrays or not hasattr(given, "with_arrays"):
+        return given
+    try:
+        return cast(Primitive, given.with_arrays(arrays))
+    except Exception as error:  # somebody else's code
+        raise refusal(path, f"primitive '{name}' does not take the weights of the folder ({error})") from None
 
 
 def _made(path: Path, place: str, part: PrimitivePart, arrays: Mapping[str, Array]) -> Primitive | None:

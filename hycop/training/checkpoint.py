@@ -255,6 +255,11 @@ class Journal:
             return f"the run was {where}; no folder was given, so nothing was kept"
         return f"{self.folder}: {where}; --resume goes on"
 
+    def finish(self) -> None:
+        """Writes a checkpoint if no stage had a step to take, so that another run is refused here too."""
+        if self.folder is not None and not _has_checkpoint(self.folder):
+            write(self.folder, Checkpoint(self.identity, self._stage, len(self._history), self._results))
+
     def _write(self, state: State) -> None:
         if self.folder is None:
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from hycop.errors import InvalidInputError
 from hycop.policy import SlotPolicy
 from hycop.training.config import TrainingConfig
 from hycop.training.loop import Task
@@ -13,6 +14,8 @@ from hycop.training.portfolio import patterns
 
 def work_levels(task: Task, config: TrainingConfig, points: int) -> list[float]:
     """At most ``points`` amounts of work, spread evenly on a logarithmic scale over those of the classical patterns."""
+    if not isinstance(points, int) or points < 1:
+        raise InvalidInputError(f"points is {points!r:.40}: a whole number of at least 1 is needed")
     query = task.train.query
     inputs, allotment = task.inputs(query), task.allotment(config)
     costs = set()

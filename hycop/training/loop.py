@@ -127,6 +127,7 @@ def train(
             )
             policy, theta = recipe.learn()
             static = recipe.static(policy)
+            journal.finish()
     loss = float(infinite_if_lost(objective.losses(policy, theta[None])).mean())
     return Trained(policy, theta, _judged(task, config, policy, theta), loss, _data_hash(task), static)
 

@@ -38,9 +38,14 @@ class Source:
     equation: Equation | None = None
 
     def __post_init__(self) -> None:
-        for what, value in (("source", self.given), ("held_out", self.held_out)):
-            if value is not None and not isinstance(value, (Problem, Dataset) if what == "source" else Dataset):
-                raise InvalidInputError(_instead(value))
+        if not isinstance(self.given, Problem | Dataset):
+            raise InvalidInputError(_instead(self.given))
+        if isinstance(self.held_out, Problem):
+            raise InvalidInputError(
+                "held_out is a problem: give a hycop.Dataset, as problem.sample(200, split='train')"
+            )
+        if not isinstance(self.held_out, Dataset | None):
+            raise InvalidInputError(_instead(self.held_out))
 
     @property
     def problem(self) -> Problem | None:
