@@ -95,8 +95,8 @@ class HyCOP:
     ) -> HyCOP:
         """Trains the policy on a problem, whose queries it draws, or on a dataset. The gate uses ``held_out``, by
         default a third of the dataset. ``settings`` change those of the preset. ``warm_start`` is a fitted model to
-        train on from, without a new search. A terminal shows progress unless ``verbose`` is False; ``report`` is called after
-        every step."""
+        train on from, without a new search. A terminal shows progress unless ``verbose`` is False; ``report`` is called
+        after every step."""
         given, begin = _checked_source(self, source), _first_policy(warm_start)
         run = _Run(Source(given, held_out, self.equation), self.dictionary, seed, folder, resume, force, executor)
         with run.prepared(preset, settings, report, verbose) as (task, config, tell):
