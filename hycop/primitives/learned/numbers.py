@@ -63,7 +63,7 @@ class Numbers:
         alone = all(kind == "other" for kind, _ in kinds.values())
         if equation.speeds or equation.unit_rate or alone:
             kinds |= {f"1/L{AXES[axis]}": ("transit", axis) for axis in range(setting.grid.axes)}
-        if equation.unit_rate or alone:
+        if equation.unit_rate or (alone and not equation.speeds):
             kinds["1"] = ("time", None)
         ranges: dict[str, Interval] = {}
         for name, (kind, axis) in kinds.items():
