@@ -43,7 +43,7 @@ OPTIONS = {
 }
 SMALL = {"tries": 1, "patterns": 1, "rounds": 1, "iterations": 1, "max_steps": 3}
 SMALL["verbose"] = False
-DATA, HELD_OUT = (PROBLEM.sample(n, "train", n, shape=(8, 8), estimated=0) for n in (16, 8))
+DATA, HELD_OUT = (PROBLEM.sample(n, "train", n, shape=(8, 8), estimated=0) for n in (24, 32))
 every_family = pytest.mark.parametrize("family", FAMILIES)
 
 

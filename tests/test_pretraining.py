@@ -170,7 +170,7 @@ def test_from_the_command_line_to_a_hybrid_model(tmp_path: Path) -> None:
     checked = command("check", net)
     assert checked.returncode == 0 and "stored, in its training range: error" in checked.stdout
     data = tmp_path / "data.nc"
-    hycop.save(ADR.sample(24, "train", 0, shape=(8, 8), estimated=0), data)
+    hycop.save(ADR.sample(96, "train", 0, shape=(8, 8), estimated=0), data)
     small = ["tries=1", "patterns=1", "rounds=1", "iterations=1", "max_steps=3"]
     words = ["--primitive", f"ad={net}", "--only", "ad,reaction", *(w for each in small for w in ("--set", each))]
     trained = command("train", "adr2d", "--out", run, "--data", data, *words)
