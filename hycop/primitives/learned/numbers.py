@@ -34,7 +34,7 @@ class Numbers:
     >>> r = Numbers({"r": ("rate", None)}, {"r": (0.1, 1.0)}, 0.5)
     >>> setting = Setting(Grid.box((8,)), ("u",), {"r": 2.0})
     >>> r.substeps(np.array([0.5]), setting), r(np.array([0.25]), setting)
-    (array([2]), array([[1.]]))
+    (array([2.]), array([[1.]]))
     """
 
     kinds: Mapping[str, tuple[str, int | None]]
