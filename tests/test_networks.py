@@ -122,10 +122,10 @@ def test_it_learns_and_goes_on_from_any_round_to_the_same_bits(family: str) -> N
 
 
 def test_the_best_weights_are_kept_and_patience_ends() -> None:
-    wild = Schedule(40, batch=8, rate=0.5, patience=3)
+    wild = Schedule(200, batch=8, rate=0.5, patience=3)
     module = architecture("pointwise").build(seed=3)
     done = train(module, examples, examples(99), wild)
-    assert done.rounds < 40 and done.since == 3 and done.errors[-4] == done.best
+    assert done.rounds < 200 and done.since == 3 and done.errors[-4] == done.best
     assert error_of(module, examples(99)) == pytest.approx(done.best, rel=1e-5)
 
 

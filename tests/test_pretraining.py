@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -15,6 +18,7 @@ import pytest
 pytest.importorskip("torch")
 
 import hycop
+from hycop.cli import main
 from hycop.errors import HyCOPError
 from hycop.pretraining import Task, configured, judged, pretrain
 from hycop.storage.network import load_network
@@ -44,9 +48,10 @@ def test_examples_are_steps_of_the_trusted_flow_from_initial_and_half_way_states
 def test_the_coefficients_of_a_part_are_those_that_change_its_flow() -> None:
     assert task().coefficients() == ("Dx", "Dy")
     assert task(processes=("reaction", "advection")).coefficients() == ("cx", "cy", "r")
-    swe = hycop.problem("swe1d")
-    blank = Task(swe, (swe.processes[0],), configured("quick", "fno-film", {"held_out": 2}), "fno-film", 0).blank()
-    assert blank.plan["channels"] == len(swe.channels) and {"1/Lx", "g"} <= set(blank.numbers)
+    burgers = hycop.problem("burgers1d")
+    few = configured("quick", "fno-film", {"held_out": 2})
+    blank = Task(burgers, ("advection",), few, "fno-film", 0).blank()
+    assert list(blank.numbers) == ["1/Lx"] and blank.ranges["1/Lx"] == (0.5, 0.5)  # the state is the velocity
 
 
 def test_a_pointwise_network_learns_the_reaction() -> None:
@@ -55,13 +60,14 @@ def test_a_pointwise_network_learns_the_reaction() -> None:
         ["reaction"],
         network="pointwise",
         shape=(8, 8),
-        rounds=30,
+        rounds=12,
+        batch=8,
         samples=64,
         held_out=32,
-        width=16,
+        width=32,
         layers=2,
     )
-    assert made.measured["error"] < 2e-2 and made.measured["semigroup_defect"] < 2e-2
+    assert made.measured["error"] < 4e-2 and made.measured["semigroup_defect"] < 4e-2
     assert 0.5 < made.measured["lipschitz"] < 2
     rows = judged(made, REACTION, ["id"], [0.1, 0.8], samples=4, seed=1)
     assert [(row.split, row.start, row.duration) for row in rows[:2]] == [
@@ -74,7 +80,7 @@ def test_a_pointwise_network_learns_the_reaction() -> None:
 def test_a_dataset_of_the_processes_teaches_too(tmp_path: Path) -> None:
     data = REACTION.sample(12, "train", seed=1, shape=(8, 8), times=[0.1, 0.2, 0.3])
     made = pretrain(REACTION, ["reaction"], network="pointwise", data=data, **{**TINY, "shape": None})
-    assert made.longest == pytest.approx(0.3) and made.measured["error"] < 0.2
+    assert made.longest == pytest.approx(0.3) and made.measured["error"] < 0.5
     with pytest.raises(HyCOPError, match="solutions of reaction, but the network is to advance diffusion"):
         pretrain(ADR, ["diffusion"], data=data)
 
@@ -97,10 +103,25 @@ def test_settings_that_cannot_be_are_refused(settings: dict[str, object], reason
         pretrain(REACTION, ["reactio"])
 
 
-def command(*words: object, **options: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "hycop", *map(str, words)], capture_output=True, text=True, timeout=300, check=False
-    )
+class Result(NamedTuple):
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def command(*words: object) -> Result:
+    """The command in this process: importing torch in another takes seconds."""
+    stdout, stderr = io.StringIO(), io.StringIO()
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.redirect_stdout(stdout),
+        contextlib.redirect_stderr(stderr),
+        pytest.raises(SystemExit) as stop,
+    ):
+        patch.setattr(sys, "argv", ["hycop", *map(str, words)])
+        patch.setenv("COLUMNS", "200")
+        main()
+    return Result(int(stop.value.code or 0), stdout.getvalue(), stderr.getvalue())
 
 
 KILLED = """
@@ -148,9 +169,11 @@ def test_from_the_command_line_to_a_hybrid_model(tmp_path: Path) -> None:
     assert command("evaluate", net, "--compare").returncode == 2
     checked = command("check", net)
     assert checked.returncode == 0 and "stored, in its training range: error" in checked.stdout
-    small = ["samples=8", "tries=1", "patterns=1", "rounds=1", "iterations=1", "shape=8x8"]
+    data = tmp_path / "data.nc"
+    hycop.save(ADR.sample(96, "train", 0, shape=(8, 8), estimated=0), data)
+    small = ["tries=1", "patterns=1", "rounds=1", "iterations=1", "max_steps=3"]
     words = ["--primitive", f"ad={net}", "--only", "ad,reaction", *(w for each in small for w in ("--set", each))]
-    trained = command("train", "adr2d", "--out", run, *words)
+    trained = command("train", "adr2d", "--out", run, "--data", data, *words)
     assert trained.returncode == 0, trained.stderr
     os.rename(net, tmp_path / "gone")
     assert list(hycop.HyCOP.load(run).dictionary) == ["ad", "reaction"]

@@ -43,7 +43,7 @@ FAMILIES: Mapping[str, Family] = {
         "Fourier neural operator with FiLM: u + g(τ)·net(u), g(0) = 0",
         {
             "width": Bounds(24, 1, 512),
-            "modes": Bounds(12, 2, 256),
+            "modes": Bounds(24, 2, 256),
             "layers": Bounds(4, 1, 32),
             "film": Bounds(64, 1, 1024),
         },

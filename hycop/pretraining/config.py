@@ -32,17 +32,25 @@ class PretrainingConfig(BaseModel):
     )
     shape: tuple[int, ...] | None = Field(None, description="Cells along each axis; the problem's own if empty.")
     width: int | None = Field(None, description="Width of the network.")
-    modes: int | None = Field(None, description="Modes along each axis of a Fourier layer.")
+    modes: int | None = Field(None, description="Modes along each axis of a Fourier layer, −modes/2 to modes/2.")
     layers: int | None = Field(None, description="Layers of the network.")
     film: int | None = Field(None, description="Width of the network that turns numbers into FiLM.")
 
 
 PRESETS: Mapping[str, Mapping[str, object]] = {
-    "quick": {"width": 20},
+    "quick": {},
     "laptop": {"rounds": 160, "samples": 512, "held_out": 128},
     "paper": {"rounds": 500, "samples": 1000, "held_out": 200, "batch": 32, "rate": 1e-3},
 }
 """``quick`` takes at most 4 minutes on 2 cores for ``adr2d``, ``laptop`` at most 20."""
+
+SUITED: Mapping[tuple[str, str], Mapping[str, object]] = {
+    ("quick", "fno-film"): {"width": 20},
+    ("quick", "multiplier-film"): {"rounds": 150},
+    ("quick", "pointwise"): {"rounds": 120},
+    ("laptop", "multiplier-film"): {"rounds": 300},
+}
+"""Settings over those of a preset that suit a family: small networks see more examples in the same time."""
 
 
 def configured(preset: str, family: str, settings: Mapping[str, object] | None = None) -> PretrainingConfig:
@@ -50,7 +58,7 @@ def configured(preset: str, family: str, settings: Mapping[str, object] | None =
     if preset not in PRESETS:
         raise UnknownNameError("preset", preset, PRESETS)
     known, allowed = PretrainingConfig.model_fields, find_family(family).options
-    base = {key: value for key, value in PRESETS[preset].items() if key not in ("width",) or family == "fno-film"}
+    base = {**PRESETS[preset], **SUITED.get((preset, family), {})}
     for key in settings or {}:
         if key not in known:
             raise UnknownNameError("setting", key, known)

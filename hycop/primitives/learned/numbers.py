@@ -34,7 +34,7 @@ class Numbers:
     >>> r = Numbers({"r": ("rate", None)}, {"r": (0.1, 1.0)}, 0.5)
     >>> setting = Setting(Grid.box((8,)), ("u",), {"r": 2.0})
     >>> r.substeps(np.array([0.5]), setting), r(np.array([0.25]), setting)
-    (array([2]), array([[1.]]))
+    (array([2.]), array([[1.]]))
     """
 
     kinds: Mapping[str, tuple[str, int | None]]
@@ -63,7 +63,7 @@ class Numbers:
         alone = all(kind == "other" for kind, _ in kinds.values())
         if equation.speeds or equation.unit_rate or alone:
             kinds |= {f"1/L{AXES[axis]}": ("transit", axis) for axis in range(setting.grid.axes)}
-        if equation.unit_rate or alone:
+        if equation.unit_rate or (alone and not equation.speeds):
             kinds["1"] = ("time", None)
         ranges: dict[str, Interval] = {}
         for name, (kind, axis) in kinds.items():
