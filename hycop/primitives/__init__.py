@@ -6,10 +6,11 @@ A class is imported when it is first asked for: ``hycop.primitives.MusclAdvectio
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import cast
+from typing import Any, cast
 
 from hycop.errors import UnknownNameError
 from hycop.primitive import Primitive
@@ -61,21 +62,34 @@ PRIMITIVES = Registry(
 )
 """The primitives of HyCOP by name."""
 
+FOREIGN = Registry(
+    {
+        "ForeignFunction": "hycop.primitives.foreign.function:ForeignFunction",
+        "OnnxNetwork": "hycop.primitives.foreign.network:OnnxNetwork",
+        "ExternalProgram": "hycop.primitives.foreign.program:ExternalProgram",
+        "TesseractSolver": "hycop.primitives.foreign.tesseract:TesseractSolver",
+    }
+)
+"""The kinds of foreign primitives by name; they need to be told what they run."""
+
+
+_KNOWN: ChainMap[str, Callable[..., Primitive]] = ChainMap(cast(Any, PRIMITIVES), cast(Any, FOREIGN))
+
 
 def __getattr__(name: str) -> Callable[..., Primitive]:
-    if name in PRIMITIVES:
-        return PRIMITIVES[name]
+    if name in _KNOWN:
+        return _KNOWN[name]
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *PRIMITIVES})
+    return sorted({*globals(), *_KNOWN})
 
 
 def find_primitive(name: str) -> Callable[..., Primitive]:
     """The class of a primitive by its name: one of ours, or one that a package offers as ``hycop.primitives``."""
-    if name in PRIMITIVES:
-        return PRIMITIVES[name]
+    if name in _KNOWN:
+        return _KNOWN[name]
     offered = {point.name: point for point in entry_points(group="hycop.primitives")}
     if name not in offered:
         raise UnknownNameError("primitive", name, [*PRIMITIVES, *offered])
