@@ -166,9 +166,10 @@ class Engine:
 
 
 class Walk:
-    """A batch on its way step by step: each sample knows where its move began and for how long it has lasted."""
+    """A batch on its way step by step: each sample knows where its move began and for how long it has lasted. The work
+    of each step is written to ``work`` (batch, step), if it is given."""
 
-    def __init__(self, programs: ProgramBatch, dictionary: Dictionary, query: Query, work: Array) -> None:
+    def __init__(self, programs: ProgramBatch, dictionary: Dictionary, query: Query, work: Array | None = None) -> None:
         self.programs, self.work = programs, work
         self.engine = Engine.of(programs, dictionary, query.setting)
         self.u, self.start = query.u0.copy(), query.u0.copy()
@@ -194,6 +195,8 @@ class Walk:
         self.start[begin], self.lasting[begin] = self.u[begin], 0.0
         self.kind[rows], self.behind[rows] = kind, True
         self.lasting[rows, ops] += durations
+        if self.work is None:
+            return
         for op in np.unique(ops):
             mine = rows[ops == op]
             primitive, setting = self.engine.primitives[int(op)], self.engine.setting.take(mine)

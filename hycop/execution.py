@@ -214,9 +214,10 @@ def _raise_non_finite(programs: ProgramBatch, dictionary: Dictionary, query: Que
     """Finds the step at which the first lost sample became NaN or infinite, by running it once more step by step."""
     lost = int(np.flatnonzero(~np.isfinite(u.reshape(u.shape[0], -1)).all(axis=1))[0])
     one = np.array([lost])
-    path = trace(programs.take(one), dictionary, query.take(one % query.batch))
-    finite = np.isfinite(path.states[0].reshape(path.states.shape[1], -1)).all(axis=1)
-    slot = int(np.flatnonzero(~finite)[0]) - 1 if not finite.all() else programs.ops.shape[1] - 1
+    slots = range(programs.ops.shape[1])
+    walk = Walk(programs.take(one), dictionary, query.take(one % query.batch))
+    finite = [bool(np.isfinite(u).all()) for u in walk.states(frozenset(slot + 1 for slot in slots))]
+    slot = finite.index(False) - 1 if not all(finite) else slots[-1]
     primitive = dictionary[programs.names[programs.ops[lost, slot]]]
     kind = LostForeignSampleError if getattr(primitive, "foreign", False) else LostSampleError
     step = _step_text(programs, lost, slot)

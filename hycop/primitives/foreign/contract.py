@@ -24,6 +24,9 @@ from hycop.query import Setting
 BOUNDARY_CODES = {"periodic": 0.0, "wall": 1.0, "outflow": 2.0}
 """How a boundary is told to code that takes numbers only."""
 
+GRACE = 1.0
+"""Seconds that samples under way are given when another one has failed."""
+
 Example = Callable[[int], tuple[Array, Setting]]
 Kind = TypeVar("Kind", bound="Foreign")
 
@@ -112,8 +115,10 @@ class Foreign(ABC):
         with ThreadPoolExecutor(min(self.threads, len(samples))) as pool:
             futures = [pool.submit(one, sample) for sample in samples]
             try:
-                wait(futures, return_when=FIRST_EXCEPTION)
-            finally:  # after a failure or Ctrl-C, what has not begun does not begin, and what runs is ended
+                _, left = wait(futures, return_when=FIRST_EXCEPTION)
+                # after a failure what has not begun does not begin; what runs may end, so that its process stays
+                wait([future for future in left if not future.cancel()], GRACE)
+            finally:  # also after Ctrl-C
                 for future in futures:
                     future.cancel()
                 stop.set()

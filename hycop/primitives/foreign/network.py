@@ -127,6 +127,8 @@ class OnnxNetwork(Foreign):
 
 
 def _onnxruntime() -> Any:
+    # it reports its use to its makers, and leaves a file in the temporary folder, unless it is told not to
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     try:
         import onnxruntime
     except ImportError:

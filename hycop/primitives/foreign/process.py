@@ -26,6 +26,9 @@ from hycop.primitives.foreign.npy import BadAnswer, Stopped
 LONGEST_WAIT = 0.02
 """Seconds between two looks at a process or its pipes, at most, so that a request to stop is seen."""
 
+LAST_BREATH = 0.2
+"""Seconds within which a process that closed its output must have ended for its exit code to be known."""
+
 LARGEST_FILE = 2**30
 """Most bytes that a program may write into one file."""
 
@@ -116,6 +119,10 @@ class Child:
         """Kills the process and all that it started, and removes its own folder."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)
+        while others := _session(self.process.pid):
+            for other in others:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(other, signal.SIGKILL)
         self.process.wait()
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe is not None:
@@ -176,9 +183,23 @@ class Child:
     def _gone(self) -> BadAnswer:
         """Says why it closed its pipe: most often because it ended."""
         try:
-            return self.failure(self.wait(time.monotonic() + 1.0, Event()))
+            return self.failure(self.wait(time.monotonic() + LAST_BREATH, Event()))
         except BadAnswer:
             return BadAnswer("closed its output before its answer was complete")
+
+
+def _session(leader: int) -> list[int]:
+    """The living processes of a session that left the group of its leader; found on Linux only."""
+    out = []
+    for pid in (int(name) for name in (os.listdir("/proc") if os.path.isdir("/proc") else ()) if name.isdigit()):
+        with suppress(OSError):
+            if (
+                pid != leader
+                and os.getsid(pid) == leader
+                and Path(f"/proc/{pid}/stat").read_text().split(")")[-1][1] != "Z"
+            ):
+                out.append(pid)
+    return out
 
 
 def framed(part: bytes) -> bytes:
