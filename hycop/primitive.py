@@ -43,6 +43,8 @@ class Primitive(Protocol):
     - ``batch_dependent``: whether the last digits of a sample may depend on the rest of the batch, as those of a
       network on a GPU do; False
     - ``scheme_version``: raised by one whenever the numbers that the scheme gives change; 1
+    - ``foreign``: whether its flow is code from outside, whose lost states are ``ForeignError``s; False
+    - ``runs_code``: whether its options start code; a model folder then names it, and ``load`` must be given it. False
     - ``example(seed)``: a state and a setting on which ``hycop check`` may try it
 
     ``order`` is the order of convergence, ``EXACT``, or None for what has none (a network, a learned closure).

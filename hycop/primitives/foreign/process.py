@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryFile
 from threading import Event
 from typing import IO
 
@@ -50,32 +50,29 @@ class Limits:
 class Child:
     """A process in a group of its own, so that ``end`` kills all that it started too.
 
-    With a ``folder`` it works there and takes no requests. Without one it reads requests from its input, answers on its
-    output, and works in a temporary folder that goes with it.
+    With a ``folder`` it works there and takes no requests. Without one it reads requests from its input and answers on
+    its output.
     """
 
     def __init__(self, command: Sequence[str], limits: Limits, folder: str | None = None) -> None:
         self.limits = limits
-        self.own = TemporaryDirectory(prefix="hycop-", ignore_cleanup_errors=True) if folder is None else None
-        place = folder if self.own is None else self.own.name
-        self.errors = Path(place or "", "stderr")
-        pipe = subprocess.DEVNULL if self.own is None else subprocess.PIPE
+        # a file without a name: even if this process is killed, nothing is left
+        self.errors = TemporaryFile()  # noqa: SIM115
+        pipe = subprocess.PIPE if folder is None else subprocess.DEVNULL
         try:
-            with self.errors.open("wb") as errors:
-                # without preexec_fn, which is not safe beside Numba's threads; the limits are set from here
-                self.process = subprocess.Popen(
-                    list(command),
-                    stdin=pipe,
-                    stdout=errors if self.own is None else pipe,
-                    stderr=errors,
-                    cwd=place,
-                    start_new_session=True,
-                )
+            # without preexec_fn, which is not safe beside Numba's threads; the limits are set from here
+            self.process = subprocess.Popen(
+                list(command),
+                stdin=pipe,
+                stdout=pipe if folder is None else self.errors,
+                stderr=self.errors,
+                cwd=folder,
+                start_new_session=True,
+            )
         except (OSError, ValueError) as error:
-            if self.own is not None:
-                self.own.cleanup()
+            self.errors.close()
             raise BadAnswer(f"cannot be started ({getattr(error, 'strerror', None) or error})") from None
-        self._limit(once=self.own is None)
+        self._limit(once=folder is not None)
 
     def _limit(self, once: bool) -> None:
         wanted = {resource.RLIMIT_CORE: 0, resource.RLIMIT_FSIZE: LARGEST_FILE}
@@ -109,14 +106,13 @@ class Child:
 
     def last_words(self) -> str:
         """The last line that it printed."""
-        with suppress(OSError), self.errors.open("rb") as file:
-            file.seek(max(0, self.errors.stat().st_size - 1000))
-            lines = [line for line in file.read().decode(errors="replace").splitlines() if line.strip()]
-            return "".join(letter if letter.isprintable() else "?" for letter in lines[-1])[:300] if lines else ""
-        return ""
+        size = os.fstat(self.errors.fileno()).st_size
+        text = os.pread(self.errors.fileno(), 1000, max(0, size - 1000)).decode(errors="replace")
+        lines = [line for line in text.splitlines() if line.strip()]
+        return "".join(letter if letter.isprintable() else "?" for letter in lines[-1])[:300] if lines else ""
 
     def end(self) -> None:
-        """Kills the process and all that it started, and removes its own folder."""
+        """Kills the process and all that it started."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)
         while others := _session(self.process.pid):
@@ -124,12 +120,10 @@ class Child:
                 with suppress(ProcessLookupError, PermissionError):
                     os.kill(other, signal.SIGKILL)
         self.process.wait()
-        for pipe in (self.process.stdin, self.process.stdout):
-            if pipe is not None:
+        for file in (self.process.stdin, self.process.stdout, self.errors):
+            if file is not None:
                 with suppress(OSError):
-                    pipe.close()
-        if self.own is not None:
-            self.own.cleanup()
+                    file.close()
 
     def ask(self, request: Sequence[bytes], most: int, stop: Event, timeout: float | None = None) -> bytes:
         """The answer to a request. Each part, and the answer, is preceded by its length as 8 bytes, little-endian.

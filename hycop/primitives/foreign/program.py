@@ -29,8 +29,8 @@ class ExternalProgram(Foreign):
     """A program of any language, driven by files: ``command… INPUT OUTPUT argument…``, without a shell.
 
     INPUT is a ``.npy`` file of float64 (channel, *grid), one sample; the program writes the state after the duration to
-    OUTPUT in the same form and exits with code 0. The values of ``arguments`` follow as decimal numbers. It runs in an
-    empty temporary folder. Samples run in parallel.
+    OUTPUT in the same form and exits with code 0. The values of ``arguments`` follow as decimal numbers. It runs in a
+    temporary folder. Samples run in parallel.
 
     A ``persistent`` program is started as ``command…`` and stays alive. It reads requests from its standard input: the
     state and then the values of ``arguments`` (n,), each as the bytes of a ``.npy`` array of float64 after their number
