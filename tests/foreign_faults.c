@@ -42,7 +42,7 @@ static void answer(char *bytes, uint64_t size, int fault) {
     case 13: edit(bytes, size, "<f8", "<c8"); break;
     case 14: huge = calloc(1, 1 << 24); give(huge, 1 << 24, (uint64_t)1 << 62); break;
     case 15: /* more memory than it may have, touched so that it counts */
-        for (;;) { if (!(huge = malloc(1 << 26))) exit(9); memset(huge, 1, 1 << 26); }
+        for (;;) { if (!(huge = malloc(1 << 24))) exit(9); memset(huge, 1, 1 << 24); }
     case 16: if (!fork()) for (;;) pause(); exit(5);
     case 17: if (!fork()) { setpgid(0, 0); for (;;) pause(); } kill(getpid(), SIGKILL); break;
     case 18: if (output && mkfifo(output, 0600) == 0) exit(0); close(1); for (;;) pause();

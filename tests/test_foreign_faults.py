@@ -24,7 +24,7 @@ from hycop.program import Program
 from hycop.query import Channel, Query, Setting
 
 FAULTS, BATCH = 100, 4
-SLOW, MEMORY = 1.0, 2**28  # seconds and bytes that a faulty program may take
+SLOW, MEMORY = 1.0, 2**26  # seconds and bytes that a faulty program may take
 
 
 def query(fault: float, sample: int) -> Query:
@@ -134,7 +134,6 @@ KILLING: dict[int, Callable[[], object]] = {
     13: lambda: [][1],
     20: lambda: time.sleep(60),
     21: lambda: os.kill(os.getpid(), signal.SIGSEGV),
-    22: lambda: os._exit(0),
     23: exhaust,
 }
 
@@ -149,10 +148,10 @@ def test_functions(batched: bool) -> None:
 
 
 def test_functions_in_processes_of_their_own() -> None:
-    """Of a hundred faults four kill their process, since a new one takes a second or two to start."""
+    """Of a hundred faults three kill their process, since a new one takes a second or two to start."""
     function = ForeignFunction(function=misbehave, advances={"odd"}, timeout=2.0, memory=2**32)
     harmless = [float(fault) for fault in range(1, 14)]
-    inject(function, [*(8 * harmless)[: FAULTS - 4], 20.0, 21.0, 22.0, 23.0], "function misbehave")
+    inject(function, [*(8 * harmless)[: FAULTS - 3], 20.0, 21.0, 23.0], "function misbehave")
     function.close()
     assert not processes("foreign.isolated")
 
@@ -242,7 +241,6 @@ def apply(inputs: InputSchema) -> OutputSchema:
         case 6: raise SystemExit(3)
         case 7: u = u.tolist()[0]
         case 20: time.sleep(60)
-        case 21: os.abort()
     return OutputSchema(u=u)
 """
 FIELDS = {"u": "state", "dt": "duration", "fault": "fault"}
@@ -260,7 +258,7 @@ def test_tesseracts(own: bool, tmp_path: Path) -> None:
         advances={"odd"},
         timeout=2 if own else None,
     )
-    deadly = [20.0, 21.0] if own else []
+    deadly = [20.0] if own else []
     inject(solver, (15 * [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0])[: FAULTS - len(deadly)] + deadly, "Tesseract")
     solver.close()
     assert not processes("foreign.isolated")

@@ -1,6 +1,6 @@
 """Python code in a process of its own, which can be killed when it hangs and may crash.
 
-Run as ``python -m hycop.primitives.foreign.isolated``, it takes pickled calls from the process that started it, and
+Run as ``python -m hycop.primitives.foreign.isolated SCRATCH``, it takes pickled calls from the process that started it, and
 answers each with the bytes of a ``.npy`` array, or with FAILED and a line that says what went wrong.
 """
 
@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 import pickle
+import shutil
 import sys
 from collections.abc import Callable, Hashable
 from multiprocessing import spawn
+from tempfile import TemporaryDirectory
 from threading import Event, Thread
 from typing import IO, Any, Protocol
 
@@ -47,7 +49,8 @@ def call_isolated(callee: Callee, u: Array, duration: float, setting: Setting, l
             work = pickle.dumps(callee)
         except Exception as error:  # a lambda or local function, most often
             raise BadAnswer(f"cannot be sent to a process of its own ({error}); define it in a module") from None
-        child = Child([sys.executable, "-m", __name__], limits)
+        scratch = TemporaryDirectory(prefix="hycop-", ignore_cleanup_errors=True)
+        child = Child([sys.executable, "-m", __name__, scratch.name], limits, scratch=scratch)
         try:
             _checked(child.ask([pickle.dumps(_preparation()), work], MOST_TEXT, stop, STARTUP))
         except BaseException:
@@ -80,7 +83,7 @@ def _preparation() -> dict[str, Any]:
 def _received(file: IO[bytes]) -> bytes:
     length = file.read(8)
     if len(length) < 8:
-        os._exit(0)  # the one who asks is gone
+        _leave()  # the one who asks is gone
     return file.read(int.from_bytes(length, "little"))
 
 
@@ -101,7 +104,13 @@ def _watch_parent(parent: int) -> None:
     nap = Event()
     while os.getppid() == parent:
         nap.wait(1.0)
-    os._exit(1)
+    _leave()
+
+
+def _leave() -> None:
+    """Ends this process at once, with the temporary files that the one who started it can no longer remove."""
+    shutil.rmtree(sys.argv[1], ignore_errors=True)
+    os._exit(0)
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
-from tempfile import TemporaryFile
+from tempfile import TemporaryDirectory, TemporaryFile
 from threading import Event
 from typing import IO
 
@@ -51,11 +51,17 @@ class Child:
     """A process in a group of its own, so that ``end`` kills all that it started too.
 
     With a ``folder`` it works there and takes no requests. Without one it reads requests from its input and answers on
-    its output.
+    its output. Its temporary files, if it has a place for them (``scratch``), go with it.
     """
 
-    def __init__(self, command: Sequence[str], limits: Limits, folder: str | None = None) -> None:
-        self.limits = limits
+    def __init__(
+        self,
+        command: Sequence[str],
+        limits: Limits,
+        folder: str | None = None,
+        scratch: TemporaryDirectory[str] | None = None,
+    ) -> None:
+        self.limits, self.scratch = limits, scratch
         # a file without a name: even if this process is killed, nothing is left
         self.errors = TemporaryFile()  # noqa: SIM115
         pipe = subprocess.PIPE if folder is None else subprocess.DEVNULL
@@ -67,6 +73,7 @@ class Child:
                 stdout=pipe if folder is None else self.errors,
                 stderr=self.errors,
                 cwd=folder,
+                env=None if scratch is None else {**os.environ, "TMPDIR": scratch.name},
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
@@ -124,6 +131,8 @@ class Child:
             if file is not None:
                 with suppress(OSError):
                     file.close()
+        if self.scratch is not None:
+            self.scratch.cleanup()
 
     def ask(self, request: Sequence[bytes], most: int, stop: Event, timeout: float | None = None) -> bytes:
         """The answer to a request. Each part, and the answer, is preceded by its length as 8 bytes, little-endian.
