@@ -1,7 +1,7 @@
 """Python code in a process of its own, which can be killed when it hangs and may crash.
 
-Run as ``python -m hycop.primitives.foreign.isolated SCRATCH``, it takes pickled calls from the process that started it, and
-answers each with the bytes of a ``.npy`` array, or with FAILED and a line that says what went wrong.
+Run as ``python -m hycop.primitives.foreign.isolated SCRATCH``, it takes pickled calls from the process that started
+it. It answers each with the bytes of a ``.npy`` array, or with FAILED and a line that says what went wrong.
 """
 
 from __future__ import annotations
