@@ -168,10 +168,10 @@ class Engine:
 
 
 class Walk:
-    """Takes a batch through its programs step by step. Each sample keeps the start of its current move and its
-    length."""
+    """Takes a batch through its programs step by step. Each sample keeps the start of its current move and its length.
+    The work of each step is written to ``work`` (batch, step), if it is given."""
 
-    def __init__(self, programs: ProgramBatch, dictionary: Dictionary, query: Query, work: Array) -> None:
+    def __init__(self, programs: ProgramBatch, dictionary: Dictionary, query: Query, work: Array | None = None) -> None:
         self.programs, self.work = programs, work
         self.engine = Engine.of(programs, dictionary, query.setting)
         self.u, self.start = query.u0.copy(), query.u0.copy()
@@ -197,6 +197,8 @@ class Walk:
         self.start[begin], self.lasting[begin] = self.u[begin], 0.0
         self.kind[rows], self.behind[rows] = kind, True
         self.lasting[rows, ops] += durations
+        if self.work is None:
+            return
         for op in np.unique(ops):
             mine = rows[ops == op]
             primitive, setting = self.engine.primitives[int(op)], self.engine.setting.take(mine)

@@ -72,6 +72,24 @@ class LostSampleError(SampleError, NonFiniteStateError):
     """A sample whose state became NaN or infinite."""
 
 
+class ForeignError(SampleError):
+    """Foreign code failed on one sample: it hung, crashed, was killed, or gave something that is not a state.
+
+    ``slot`` is the place of the step in the program, once ``run`` knows it.
+    """
+
+    def __init__(self, sample: int, what: str, place: str = "", slot: int | None = None) -> None:
+        super().__init__(sample, what, place)
+        self.slot = slot
+
+    def at(self, sample: int, place: str = "") -> ForeignError:
+        return type(self)(sample, self.args[1], place, self.slot)
+
+
+class LostForeignSampleError(ForeignError, LostSampleError):
+    """A sample whose state became NaN or infinite in foreign code."""
+
+
 class DatasetError(HyCOPError, OSError):
     """A dataset file is missing, damaged, or not what was asked for."""
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from hycop.dictionary import Dictionary
 from hycop.engine import NEVER, Engine, Plan, Walk, used_primitives
-from hycop.errors import InvalidInputError, LostSampleError, SampleError
+from hycop.errors import ForeignError, InvalidInputError, LostForeignSampleError, LostSampleError, SampleError
 from hycop.grid import Array, changed, prolong, restrict
 from hycop.kernels.distance import squared_distances
 from hycop.program import EMPTY, Program, ProgramBatch
@@ -109,7 +109,13 @@ def _execute_part(
     """All programs at once: from first move to last in cache where they fit, else move by move."""
     plan, work = engine.plan(programs), np.zeros(len(programs))
     advance = _run_in_cache if engine.fits_cache(query.u0.shape) else _run_moves
-    u = advance(engine, plan, query.u0, work if metered else None)
+    try:
+        u = advance(engine, plan, query.u0, work if metered else None)
+    except ForeignError as error:
+        if error.slot is None:
+            raise
+        step = _step_text(programs, error.sample, error.slot)
+        raise ForeignError(error.sample, f" at {step}{error.args[1]}") from error.__cause__
     if strict and not _all_finite(u):
         _raise_non_finite(programs, dictionary, query, u)
     # a program without steps returns the query's own array, which the caller must not be able to change
@@ -184,7 +190,17 @@ def _advance(engine: Engine, plan: Plan, u: Array, work: Array | None, kind: int
     durations = plan.durations[at]
     if work is not None:
         work += engine.work(u, kind, durations, plan.step[at] < NEVER)
-    return engine.advance(u, kind, durations)
+    try:
+        return engine.advance(u, kind, durations)
+    except ForeignError as error:
+        error.slot = int(plan.step[at][error.sample].min())
+        raise
+
+
+def _step_text(programs: ProgramBatch, sample: int, slot: int) -> str:
+    """A step of a program by its place among all that are not empty: step 2 of 3 (advection 0.1)."""
+    program, step = programs[sample], int((programs.ops[sample, : slot + 1] != EMPTY).sum())
+    return f"step {step} of {len(program)} ({program.steps[step - 1]})"
 
 
 def _order(kind: Array) -> Array:
@@ -199,15 +215,14 @@ def _raise_non_finite(programs: ProgramBatch, dictionary: Dictionary, query: Que
     """Reruns the first lost sample step by step and names the step at which it became NaN or infinite."""
     lost = int(np.flatnonzero(~np.isfinite(u.reshape(u.shape[0], -1)).all(axis=1))[0])
     one = np.array([lost])
-    path = trace(programs.take(one), dictionary, query.take(one % query.batch))
-    finite = np.isfinite(path.states[0].reshape(path.states.shape[1], -1)).all(axis=1)
-    program = programs[lost]
-    slot = int(np.flatnonzero(~finite)[0]) if not finite.all() else programs.ops.shape[1]
-    step = int((programs.ops[lost, :slot] != EMPTY).sum())
-    raise LostSampleError(
-        lost % query.batch,
-        f": the state became NaN or infinite at step {step} of {len(program)} ({program.steps[step - 1]})",
-    )
+    slots = range(programs.ops.shape[1])
+    walk = Walk(programs.take(one), dictionary, query.take(one % query.batch))
+    finite = [bool(np.isfinite(u).all()) for u in walk.states(frozenset(slot + 1 for slot in slots))]
+    slot = finite.index(False) - 1 if not all(finite) else slots[-1]
+    primitive = dictionary[programs.names[programs.ops[lost, slot]]]
+    kind = LostForeignSampleError if getattr(primitive, "foreign", False) else LostSampleError
+    step = _step_text(programs, lost, slot)
+    raise kind(lost % query.batch, f": the state became NaN or infinite at {step}")
 
 
 LEAST_FRACTION = 0.1

@@ -6,10 +6,11 @@ A class is imported when it is first asked for: ``hycop.primitives.MusclAdvectio
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import cast
+from typing import Any, cast
 
 from hycop.errors import UnknownNameError
 from hycop.primitive import Primitive
@@ -64,24 +65,37 @@ PRIMITIVES = Registry(
 LEARNED = Registry({"NeuralOperator": "hycop.primitives.learned:NeuralOperator"})
 """Those that are made from weights, which a folder holds (extra ``learned``)."""
 
+FOREIGN = Registry(
+    {
+        "ForeignFunction": "hycop.primitives.foreign.function:ForeignFunction",
+        "OnnxNetwork": "hycop.primitives.foreign.network:OnnxNetwork",
+        "ExternalProgram": "hycop.primitives.foreign.program:ExternalProgram",
+        "TesseractSolver": "hycop.primitives.foreign.tesseract:TesseractSolver",
+    }
+)
+"""The kinds of foreign primitives by name; they need to be told what they run."""
+
+
+_KNOWN: ChainMap[str, Callable[..., Primitive]] = ChainMap(
+    cast(Any, PRIMITIVES), cast(Any, LEARNED), cast(Any, FOREIGN)
+)
+
 
 def __getattr__(name: str) -> Callable[..., Primitive]:
-    for known in (PRIMITIVES, LEARNED):
-        if name in known:
-            return known[name]
+    if name in _KNOWN:
+        return _KNOWN[name]
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *PRIMITIVES, *LEARNED})
+    return sorted({*globals(), *_KNOWN})
 
 
 def find_primitive(name: str) -> Callable[..., Primitive]:
     """The class of a primitive by its name: one of ours, or one that a package offers as ``hycop.primitives``."""
-    for known in (PRIMITIVES, LEARNED):
-        if name in known:
-            return known[name]
+    if name in _KNOWN:
+        return _KNOWN[name]
     offered = {point.name: point for point in entry_points(group="hycop.primitives")}
     if name not in offered:
-        raise UnknownNameError("primitive", name, [*PRIMITIVES, *LEARNED, *offered])
+        raise UnknownNameError("primitive", name, [*_KNOWN, *offered])
     return cast(Callable[..., Primitive], offered[name].load())

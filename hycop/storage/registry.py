@@ -16,7 +16,7 @@ from hycop.errors import UnknownNameError
 from hycop.grid import Array
 from hycop.model import Model
 from hycop.primitive import Primitive, fingerprint
-from hycop.primitives import LEARNED, PRIMITIVES, find_primitive
+from hycop.primitives import FOREIGN, LEARNED, PRIMITIVES, find_primitive
 from hycop.storage.document import Document, PrimitivePart, at_field, refusal
 
 GROUP = "hycop.primitives"
@@ -25,7 +25,7 @@ GROUP = "hycop.primitives"
 def registry_name(kind: type) -> str:
     """The name under which ``find_primitive`` finds a class, or else 'module:class'."""
     name = kind.__name__
-    for known in (PRIMITIVES, LEARNED):
+    for known in (PRIMITIVES, LEARNED, FOREIGN):
         if name in known and known[name] is kind:
             return name
     for point in entry_points(group=GROUP):
@@ -61,8 +61,15 @@ def options_of(primitive: object, arrays: Collection[str] = ()) -> dict[str, obj
         for field in fields(primitive)
         if field.init and field.name not in arrays
     }
-    plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in values.items()}
+    plain = {name: _plain(value) for name, value in values.items()}
     return plain if all(map(_storable, plain.values())) else None
+
+
+def _plain(value: object) -> object:
+    """A NumPy scalar as a number, a set of names as a tuple in order."""
+    if isinstance(value, frozenset) and all(isinstance(name, str) for name in value):
+        return tuple(sorted(value))
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _storable(value: object) -> bool:
@@ -98,7 +105,7 @@ def restored(
         example = ", ".join(f"{part.name!r}: …" for part in missing)
         raise refusal(
             path,
-            f"cannot make {kinds}: no installed package offers it, or it holds more than a file can; "
+            f"cannot make {kinds}: no installed package offers it, or it holds or runs what a folder may not; "
             f"give it with load(folder, primitives={{{example}}})",
         )
     with at_field(path, "dictionary"):
@@ -122,7 +129,8 @@ def _made(path: Path, place: str, part: PrimitivePart, arrays: Mapping[str, Arra
         raise refusal(path, f"field '{place}': {part.primitive} {missing}; restore the folder or train again")
     try:
         kind = _registered(part.primitive)
-        if kind is None or part.options is None:
+        # what a folder says may choose among primitives and their options, but never start code
+        if kind is None or part.options is None or getattr(kind, "runs_code", False):
             return None
         values = {name: tuple(value) if isinstance(value, list) else value for name, value in part.options.items()}
         if not arrays:
