@@ -23,16 +23,17 @@ class FnoFilm(Increment):
     ) -> None:
         super().__init__()
         self.timed, self.axes, self.width, self.modes, self.layers = timed, axes, width, modes, layers
-        self.lift = nn.ModuleList([PerCell(channels + numbers, width), PerCell(width, width)])
+        self.lift = nn.ModuleList([PerCell(channels + numbers + 1, width), PerCell(width, width)])
         self.spectral = nn.ModuleList([SpectralConvolution(width, width, (modes,) * axes) for _ in range(layers)])
         self.local = nn.ModuleList([PerCell(width, width) for _ in range(layers)])
-        self.film = Film(numbers, film, layers, width)
+        self.film = Film(numbers + 1, film, layers, width)
         self.project = nn.ModuleList([PerCell(width, 2 * width), PerCell(2 * width, channels)])
 
     def forward(self, u: Tensor, numbers: Tensor) -> Tensor:
-        constant = spread(numbers, u).expand(-1, -1, *u.shape[2:])
+        told = self.inputs(numbers)
+        constant = spread(told, u).expand(-1, -1, *u.shape[2:])
         v = self.lift[1](nn.functional.gelu(self.lift[0](torch.cat([u, constant], dim=1))))
-        scales, shifts = self.film(numbers)
+        scales, shifts = self.film(told)
         for layer, (spectral, local) in enumerate(zip(self.spectral, self.local, strict=True)):
             inner = spread(scales[:, layer], v) * (spectral(v) + local(v)) + spread(shifts[:, layer], v)
             v = v + nn.functional.gelu(inner)

@@ -16,6 +16,9 @@ from hycop.errors import InvalidInputError
 
 Array = npt.NDArray[Any]
 
+TINY = 1e-12
+"""Keeps the ratios of numbers finite where there is no duration."""
+
 
 class Increment(nn.Module, ABC):
     """The change of a state (batch, channel, *grid) in one step, told dimensionless numbers (batch, numbers).
@@ -28,6 +31,14 @@ class Increment(nn.Module, ABC):
     def size(self, numbers: Tensor) -> Tensor:
         """How long the step is, (batch,): 0 for no duration, about 1 for the longest trained."""
         return numbers[:, : self.timed].abs().mean(dim=1)
+
+    def inputs(self, numbers: Tensor) -> Tensor:
+        """The numbers as layers see them, one more than there are: the timed ones over the size of the step, that size,
+        and the others. A process without memory changes a state by about the size times a function of the ratios, so
+        that networks need not learn to divide."""
+        size = self.size(numbers)[:, None]
+        ratios = numbers[:, : self.timed] / size.clamp(min=TINY)
+        return torch.cat([ratios, size, numbers[:, self.timed :]], dim=1)
 
     @abstractmethod
     def forward(self, u: Tensor, numbers: Tensor) -> Tensor: ...

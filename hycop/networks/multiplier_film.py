@@ -28,7 +28,7 @@ class MultiplierFilm(Increment):
         self.timed, self.axes, self.channels, self.width, self.layers = timed, axes, channels, width, layers
         self.lift = nn.Linear(2 * axes, width)
         self.hidden = nn.ModuleList([nn.Linear(width, width) for _ in range(layers)])
-        self.film = Film(numbers, film, layers, width)
+        self.film = Film(numbers + 1, film, layers, width)
         self.project = nn.Linear(width, 2 * channels**2)
         with torch.no_grad():  # begins close to the identity: large exponents have no gradient, or too much
             self.project.weight.mul_(0.01)
@@ -44,7 +44,7 @@ class MultiplierFilm(Increment):
         k = torch.stack(torch.meshgrid(*along, indexing="ij"), dim=-1).to(numbers) / REACH
         features = torch.cat([k, k**2], dim=-1)
         x = self.lift(features).expand(len(numbers), *features.shape[:-1], self.width)
-        scales, shifts = self.film(numbers)
+        scales, shifts = self.film(self.inputs(numbers))
         between = (len(numbers), *(1,) * len(shape), self.width)
         for layer, hidden in enumerate(self.hidden):
             inner = scales[:, layer].reshape(between) * hidden(x) + shifts[:, layer].reshape(between)

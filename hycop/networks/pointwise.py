@@ -14,12 +14,12 @@ class Pointwise(Increment):
     def __init__(self, axes: int, channels: int, numbers: int, timed: int, width: int, layers: int) -> None:
         super().__init__()
         self.timed, self.axes = timed, axes
-        self.lift = PerCell(channels + numbers, width)
+        self.lift = PerCell(channels + numbers + 1, width)
         self.hidden = nn.ModuleList([PerCell(width, width) for _ in range(layers - 1)])
         self.project = PerCell(width, channels)
 
     def forward(self, u: Tensor, numbers: Tensor) -> Tensor:
-        constant = spread(numbers, u).expand(-1, -1, *u.shape[2:])
+        constant = spread(self.inputs(numbers), u).expand(-1, -1, *u.shape[2:])
         x = nn.functional.gelu(self.lift(torch.cat([u, constant], dim=1)))
         for hidden in self.hidden:
             x = x + nn.functional.gelu(hidden(x))
