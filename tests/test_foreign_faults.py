@@ -147,6 +147,7 @@ def test_functions(batched: bool) -> None:
     inject(function, (10 * faults)[:FAULTS], "function misbehave")
 
 
+@pytest.mark.validate
 def test_functions_in_processes_of_their_own() -> None:
     """Of a hundred faults three kill their process, since a new one takes a second or two to start."""
     function = ForeignFunction(function=misbehave, advances={"odd"}, timeout=2.0, memory=2**32)
@@ -246,7 +247,13 @@ def apply(inputs: InputSchema) -> OutputSchema:
 FIELDS = {"u": "state", "dt": "duration", "fault": "fault"}
 
 
-@pytest.mark.parametrize("own", [False, True], ids=["in process", "in processes of its own"])
+@pytest.mark.parametrize(
+    "own",
+    [
+        pytest.param(False, id="in process"),
+        pytest.param(True, id="in processes of its own", marks=pytest.mark.validate),
+    ],
+)
 def test_tesseracts(own: bool, tmp_path: Path) -> None:
     pytest.importorskip("tesseract_core")
     pytest.importorskip("lz4")

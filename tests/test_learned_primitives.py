@@ -183,6 +183,7 @@ def test_answers_outside_the_range_of_the_network_are_not_trusted(model: hycop.H
     assert reason in model.model.outside_training(far)
 
 
+@pytest.mark.validate
 def test_executors_give_the_same_theta(model: hycop.HyCOP) -> None:
     with executor("processes", workers=2) as workers:
         there = hycop.HyCOP(HYBRID).fit(DATA, HELD_OUT, seed=0, executor=workers, **SMALL)

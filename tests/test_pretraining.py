@@ -138,6 +138,7 @@ pretrain(hycop.problem("adr2d"), ["diffusion"], folder={folder!r}, shape=(8, 8),
 """
 
 
+@pytest.mark.validate
 def test_a_killed_run_goes_on_to_the_same_bits(tmp_path: Path) -> None:
     settings = {**TINY, "modes": 4, "layers": 1}
     whole = pretrain(ADR, ["diffusion"], folder=tmp_path / "whole", **settings)
@@ -156,6 +157,7 @@ def test_a_killed_run_goes_on_to_the_same_bits(tmp_path: Path) -> None:
         pretrain(ADR, ["diffusion"], folder=tmp_path / "killed", resume=True, **settings)
 
 
+@pytest.mark.validate
 def test_from_the_command_line_to_a_hybrid_model(tmp_path: Path) -> None:
     net, run = tmp_path / "net", tmp_path / "run"
     tiny = [word for key, value in (("shape", "8x8"), ("rounds", 2), ("samples", 8), ("held_out", 4), ("width", 4))
