@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 from contextlib import suppress
+from types import FrameType
 
 INTERRUPTED = 130
 """The shell's code for a command that was told to stop."""
@@ -16,10 +17,21 @@ INTERRUPTED = 130
 
 def main() -> None:
     """Runs the command line; Ctrl-C and SIGTERM end it at any time with one line and exit code 130."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    heard: list[int] = []
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        heard.append(number)
+        raise KeyboardInterrupt
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
     try:
         from hycop.cli import main as command
 
+        if heard:  # a library has swallowed the interrupt while it was imported
+            raise KeyboardInterrupt
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.default_int_handler)
         command()
     except KeyboardInterrupt:
         with suppress(OSError):

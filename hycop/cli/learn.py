@@ -131,17 +131,17 @@ def _check_files(
     folder: Path, files: Sequence[Path], learned_from: bool, overrides: Mapping[str, object], **reading: object
 ) -> None:
     """Refuses files in the run folder, settings of data that are read from a file, and options that only files need."""
+    for given in files:
+        if given.resolve().parent == folder.resolve():
+            raise InvalidInputError(
+                f"--out {folder}: {given} lies there and could be overwritten; choose another folder"
+            )
     if learned_from:
         refuse_options(DRAWN, **{f"set {key}": overrides.get(key) for key in ("samples", "shape")})
     if files:
         refuse_options("with a file of data", **{"set validation": overrides.get("validation")})
     else:
         refuse_options("without --data or --held-out", **reading)
-    for given in files:
-        if given.resolve().parent == folder.resolve():
-            raise InvalidInputError(
-                f"--out {folder}: {given} lies there and could be overwritten; choose another folder"
-            )
 
 
 def _checked_data(path: Path, reading: Reading, chosen: Problem, parts: Dictionary, refinement: int) -> Dataset:
