@@ -74,7 +74,7 @@ def test_a_pointwise_network_learns_the_reaction() -> None:
         ("id", "initial", 0.1),
         ("id", "initial", 0.8),
     ]
-    assert max(row.error for row in rows) < 0.1 and rows[1].substeps > 1 == rows[0].substeps
+    assert max(row.error for row in rows) < 0.2 and rows[1].substeps > 1 == rows[0].substeps
 
 
 def test_a_dataset_of_the_processes_teaches_too(tmp_path: Path) -> None:

@@ -30,7 +30,11 @@ class Increment(nn.Module, ABC):
 
     def size(self, numbers: Tensor) -> Tensor:
         """How long the step is, (batch,): 0 for no duration, about 1 for the longest trained."""
-        return numbers[:, : self.timed].abs().mean(dim=1)
+        # term by term: the order of a sum along an axis may depend on the place of a sample in its batch
+        total = numbers[:, 0].abs()
+        for index in range(1, self.timed):
+            total = total + numbers[:, index].abs()
+        return total / self.timed
 
     def inputs(self, numbers: Tensor) -> Tensor:
         """The numbers as layers see them, one more than there are: the timed ones over the size of the step, that size,
@@ -51,6 +55,15 @@ class Increment(nn.Module, ABC):
 def spread(column: Tensor, like: Tensor) -> Tensor:
     """(batch, …) with axes of length one at its end, ready to broadcast to another tensor."""
     return column.reshape(*column.shape, *(1,) * (like.ndim - column.ndim))
+
+
+def samplewise(layer: nn.Module, x: Tensor) -> Tensor:
+    """A linear layer over the last axis of (batch, …, inputs), as one matrix product for each sample: in one product
+    for all of them the last digits of a sample depend on its place in the batch."""
+    assert isinstance(layer, nn.Linear)  # a list of modules forgets which they are
+    weight = layer.weight.t().expand(len(x), -1, -1)
+    flat = torch.bmm(x.reshape(len(x), -1, x.shape[-1]), weight)
+    return flat.reshape(*x.shape[:-1], -1) + layer.bias
 
 
 class PerCell(nn.Module):
@@ -80,7 +93,7 @@ class Film(nn.Module):
 
     def forward(self, numbers: Tensor) -> tuple[Tensor, Tensor]:
         """Scales and shifts, each (batch, layer, width)."""
-        both = self.output(nn.functional.gelu(self.hidden(numbers)))
+        both = samplewise(self.output, nn.functional.gelu(samplewise(self.hidden, numbers)))
         both = both.reshape(len(numbers), 2, self.layers, self.width)
         return 1.0 + both[:, 0], both[:, 1]
 

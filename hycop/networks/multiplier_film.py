@@ -7,7 +7,7 @@ from math import log2
 import torch
 from torch import Tensor, nn
 
-from hycop.networks.module import Film, Increment, spread
+from hycop.networks.module import Film, Increment, samplewise, spread
 
 MOST_GROWTH = 20.0
 """Largest logarithm of a multiplier: beyond it a mode would overflow in a few steps."""
@@ -47,9 +47,9 @@ class MultiplierFilm(Increment):
         scales, shifts = self.film(self.inputs(numbers))
         between = (len(numbers), *(1,) * len(shape), self.width)
         for layer, hidden in enumerate(self.hidden):
-            inner = scales[:, layer].reshape(between) * hidden(x) + shifts[:, layer].reshape(between)
+            inner = scales[:, layer].reshape(between) * samplewise(hidden, x) + shifts[:, layer].reshape(between)
             x = x + nn.functional.gelu(inner)
-        both = self.project(x).reshape(*x.shape[:-1], self.channels, self.channels, 2)
+        both = samplewise(self.project, x).reshape(*x.shape[:-1], self.channels, self.channels, 2)
         return torch.view_as_complex(both.contiguous())
 
     def forward(self, u: Tensor, numbers: Tensor) -> Tensor:
