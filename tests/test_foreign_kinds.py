@@ -284,7 +284,7 @@ class TestTesseract:
             solver.flow(u, np.full(3, 0.1), setting), FUNCTION.flow(u, np.full(3, 0.1), setting), rtol=1e-14
         )
 
-    def test_served(self, api: Path) -> None:
+    def test_served(self, api: Path, tmp_path: Path) -> None:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
@@ -294,6 +294,7 @@ class TestTesseract:
             env={"TESSERACT_API_PATH": str(api), "PATH": "/usr/bin:/bin"},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
+            cwd=tmp_path,  # a server keeps a log of every call
         ) as server:
             try:
                 url = f"http://127.0.0.1:{port}"
