@@ -42,7 +42,7 @@ PRESETS: Mapping[str, Mapping[str, object]] = {
     "laptop": {"rounds": 160, "samples": 512, "held_out": 128},
     "paper": {"rounds": 500, "samples": 1000, "held_out": 200, "batch": 32, "rate": 1e-3},
 }
-"""``quick`` takes at most 4 minutes on 2 cores for ``adr2d``, ``laptop`` at most 20."""
+"""``quick``: minutes; ``laptop``: longer, with more examples; ``paper``: the source paper's numbers of examples."""
 
 SUITED: Mapping[tuple[str, str], Mapping[str, object]] = {
     ("quick", "fno-film"): {"width": 20},
