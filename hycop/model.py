@@ -14,7 +14,7 @@ from hycop.errors import InvalidSampleError
 from hycop.execution import Outcome, measure
 from hycop.features import Observed
 from hycop.grid import Array, changed
-from hycop.policy import Policy, SlotPolicy
+from hycop.policy import Inputs, Policy, SlotPolicy
 from hycop.program import EMPTY, ProgramBatch
 from hycop.query import Query
 from hycop.scope import TIME_TOLERANCE, Scope, Values, View, barred_primitives
@@ -187,6 +187,27 @@ class Model:
     def classical(self) -> Model:
         """The opponent at its gate: the best classical scheme at equal work, cut into the same segments."""
         return replace(self, gate=self.gate.closed())
+
+    def summary(self) -> str:
+        """A readable summary of a model: equation, dictionary, policy, a typical program, the gate's decision."""
+        view, equation = self.scope.view, self.equation
+        middle = Inputs(
+            np.zeros((1, len(view.features.names))), np.zeros((1, len(view.gain_features.names))), np.ones(1)
+        )
+        typical = self.policy.programs(self.theta[None], middle)[0] if self.gate.kept else None
+        lines = [
+            ("equation", f"{equation.name}: {equation.formula or ', '.join(equation.processes)}"),
+            ("box", f"{' x '.join(f'{length:g}' for length in self.box.lengths)}, {', '.join(self.box.boundary)}"),
+            *(
+                ("dictionary" if not index else "", f"{name}: {primitive!r}")
+                for index, (name, primitive) in enumerate(self.dictionary.items())
+            ),
+            ("policy", f"{self.theta.size} parameters; it sees {', '.join(view.features.names) or 'nothing'}"),
+            *([] if typical is None else [("program", f"{typical}   (typical query, durations as shares of T)")]),
+            *(("gate" if not index else "", line) for index, line in enumerate(self.gate.explained())),
+            *(("swapped", line) for line in self.record.changes),
+        ]
+        return "\n".join(["HyCOP", *(f"  {label:11} {text}" for label, text in lines)])
 
     def static(self) -> Model | None:
         """The ablation trained beside it: the first pattern, one program for all queries."""

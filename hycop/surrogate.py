@@ -19,7 +19,6 @@ from hycop.executors import Executor
 from hycop.files import output_folder
 from hycop.grid import Array, Grid
 from hycop.model import Answer, Box, Model, Record
-from hycop.policy import Inputs
 from hycop.primitive import Primitive
 from hycop.problems import Problem
 from hycop.program import Program, ProgramBatch
@@ -63,7 +62,7 @@ class HyCOP:
         return f"HyCOP({', '.join(self.dictionary)}; {state})"
 
     def __str__(self) -> str:
-        return repr(self) if self._model is None else _summary(self._model)
+        return repr(self) if self._model is None else self._model.summary()
 
     @classmethod
     def of(cls, model: Model) -> HyCOP:
@@ -383,23 +382,3 @@ def _checked_lengths(lengths: object, batch: int, axes: int) -> Array:
             f"lengths is {lengths!r}: a length for each of {axes} axes is needed, or a row of them for each of "
             f"{batch} states"
         ) from None
-
-
-def _summary(model: Model) -> str:
-    """A readable summary of a model: equation, dictionary, policy, a typical program, the gate's decision."""
-    view, equation = model.scope.view, model.equation
-    middle = Inputs(np.zeros((1, len(view.features.names))), np.zeros((1, len(view.gain_features.names))), np.ones(1))
-    typical = model.policy.programs(model.theta[None], middle)[0] if model.gate.kept else None
-    lines = [
-        ("equation", f"{equation.name}: {equation.formula or ', '.join(equation.processes)}"),
-        ("box", f"{' x '.join(f'{length:g}' for length in model.box.lengths)}, {', '.join(model.box.boundary)}"),
-        *(
-            ("dictionary" if not index else "", f"{name}: {primitive!r}")
-            for index, (name, primitive) in enumerate(model.dictionary.items())
-        ),
-        ("policy", f"{model.theta.size} parameters; it sees {', '.join(view.features.names) or 'nothing'}"),
-        *([] if typical is None else [("program", f"{typical}   (typical query, durations as shares of T)")]),
-        *(("gate" if not index else "", line) for index, line in enumerate(model.gate.explained())),
-        *(("swapped", line) for line in model.record.changes),
-    ]
-    return "\n".join(["HyCOP", *(f"  {label:11} {text}" for label, text in lines)])
