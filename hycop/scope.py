@@ -61,6 +61,10 @@ class View:
         clipped = np.minimum(values.gains, np.asarray(self.gain_ranges.high))
         return Inputs(self.ranges.normalised(values.features), clipped, time, barred)
 
+    def __call__(self, query: Query, equation: Equation | None = None) -> Inputs:
+        """What a policy of numerical primitives sees of queries."""
+        return self.inputs(self.values(Observed(query, equation)), query.time)
+
     def outside(self, values: Values) -> Array:
         """Which features lie outside their trained range, (batch, name)."""
         beyond = ~(values.gains <= np.asarray(self.gain_ranges.high))

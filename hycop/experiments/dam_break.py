@@ -26,7 +26,6 @@ from hycop.evaluation import Composed, Contender, Row, Solver, Timed, Variant, t
 from hycop.experiments.fixtures import DAMS, dam_breaks
 from hycop.experiments.judging import CLASSICAL, UNSPLIT, classical_alone, unsplit
 from hycop.experiments.table import Bench, Table
-from hycop.features import Observed
 from hycop.metrics import brmse_paper, invariants, rel_l2
 from hycop.model import Model
 from hycop.plots import Figure, dam_figure
@@ -57,8 +56,7 @@ class WholeTime:
     model: Model
 
     def programs(self, query: Query, dictionary: Dictionary) -> ProgramBatch:
-        view = self.model.scope.view
-        inputs = view.inputs(view.values(Observed(query, self.model.equation)), query.time)
+        inputs = self.model.scope.view(query, self.model.equation)
         return self.model.policy.programs(self.model.theta[None], inputs)
 
 
