@@ -371,5 +371,5 @@ def test_a_primitive_with_more_than_numbers_must_be_given(primitive: LinearDrag,
     model = a_model(ADR.swapping("reaction", primitive))
     save_model(model, tmp_path)
     assert content(tmp_path)["dictionary"][2]["options"] is None
-    refused(tmp_path, "'reaction'", "holds more than a file can")
+    refused(tmp_path, "'reaction'", "holds or runs what a folder may not")
     assert same(load_model(tmp_path, {"reaction": primitive}), model)
