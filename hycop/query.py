@@ -127,6 +127,14 @@ class Setting:
     def with_grid(self, grid: Grid) -> Setting:
         return replace(self, grid=grid)
 
+    @classmethod
+    def joined(cls, parts: Sequence[Setting]) -> Setting:
+        """The samples of several settings that differ in coefficients and lengths only."""
+        first = parts[0]
+        lengths = np.concatenate([part.grid.lengths for part in parts])
+        params = {name: np.concatenate([part.params[name] for part in parts]) for name in first.params}
+        return cls(Grid(first.grid.shape, lengths, first.grid.boundary), first.channels, params)
+
 
 def checked_state(u: object, setting: Setting, name: str = "u0") -> Array:
     """The state as a floating-point array of the setting's shape, or an error that says what is wrong with it."""

@@ -32,12 +32,14 @@ from hycop.storage.weights import write_weights
 PROBLEM = hycop.problem("adr2d")
 PARTS = {
     "fno-film": ("advection", "diffusion"),
+    "fno-film-direct": ("advection", "diffusion"),
     "multiplier-film": ("advection", "diffusion"),
     "pointwise": ("reaction",),
 }
 NAMES = {"advection": ("cx", "cy"), "diffusion": ("Dx", "Dy"), "reaction": ("r",)}
 OPTIONS = {
     "fno-film": {"width": 4, "modes": 4, "layers": 2},
+    "fno-film-direct": {"width": 4, "modes": 4, "layers": 2},
     "multiplier-film": {"width": 6, "layers": 1, "film": 8},
     "pointwise": {"width": 8},
 }
@@ -50,8 +52,8 @@ every_family = pytest.mark.parametrize("family", FAMILIES)
 def network(family: str = "fno-film", seed: int = 1, size: float = 0.1) -> NeuralOperator:
     """Random weights, small enough for programs to stay finite."""
     names = [name for process in PARTS[family] for name in NAMES[process]]
-    setting = PROBLEM.queries(32, "train", 0, shape=(8, 8)).setting
-    told = Numbers.of(PROBLEM.equation, names, setting, 0.25)
+    seen = PROBLEM.queries(32, "train", 0, shape=(8, 8))
+    told = Numbers.of(PROBLEM.equation, names, seen.u0, seen.setting, 0.25)
     sizes = {"axes": 2, "channels": 1, "numbers": len(names), "timed": len(names)}
     plan = Architecture.of({"family": family, **sizes, **OPTIONS[family]})
     blank = NeuralOperator(
@@ -75,8 +77,9 @@ def query(samples: int = 5, shape: tuple[int, ...] = (16, 12)) -> hycop.Query:
 @every_family
 def test_it_keeps_the_contract_of_what_has_no_order(family: str) -> None:
     report = hycop.check_primitive(network(family, size=1.0))
-    assert report.passed, str(report)
-    assert "Lipschitz constant" in report["learned"].detail
+    assert report.passed == FAMILIES[family].identity, str(report)
+    if report.passed:
+        assert "Lipschitz constant" in report["learned"].detail
 
 
 @every_family

@@ -158,11 +158,11 @@ def _judged(learned: Learned, opponents: Mapping[Variant, Opponents], data: Data
         rows.append(replace(row, paper=PAPER.get(row.method) if quoted else None))
         if row.metric == METRICS[0] and row.method in ("HyCOP", UNSPLIT):
             states = of[row.method, row.dictionary, row.variant].solve(data.query).states
-            rows += _totals(replace(row, limit=nan, paper=None), states, data)
+            rows += totals(replace(row, limit=nan, paper=None), states, data)
     return rows
 
 
-def _totals(like: Row, states: Array, data: Dataset) -> Iterator[Row]:
+def totals(like: Row, states: Array, data: Dataset) -> Iterator[Row]:
     """Errors of a method in the totals of mass, momentum and energy."""
     query, setting = data.query, data.query.setting
     names = [channel.name for channel in setting.channels]

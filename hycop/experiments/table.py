@@ -17,8 +17,12 @@ from hycop.evaluation import Row, merged
 from hycop.experiments.fixtures import FOLDER, fixture
 from hycop.files import output_folder, write_json
 from hycop.plots import Figure
+from hycop.pretraining import configured as network_settings
+from hycop.pretraining import pretrain
 from hycop.primitive import Primitive
+from hycop.primitives.learned import NeuralOperator
 from hycop.problems import PROBLEMS, find_problem
+from hycop.storage.network import load_primitive
 from hycop.surrogate import HyCOP
 from hycop.training import TrainingConfig, configured
 from hycop.version import __version__
@@ -53,6 +57,7 @@ class Bench:
     remark: Callable[[str], None] = lambda text: None
     _datasets: dict[str, Dataset] = field(default_factory=dict, repr=False, compare=False)
     _models: dict[str, Learned] = field(default_factory=dict, repr=False, compare=False)
+    _networks: dict[str, tuple[NeuralOperator, float]] = field(default_factory=dict, repr=False, compare=False)
 
     def data(self, name: str, split: str, seed: int, samples: int | None = None, **options: Any) -> Dataset:
         """Queries of a problem with their truth."""
@@ -74,13 +79,15 @@ class Bench:
         seed: int,
         preset: str | None = None,
         adding: Mapping[str, Primitive] | None = None,
+        using: Dictionary | None = None,
         **settings: Any,
     ) -> Learned:
         """A model of a problem, trained with the preset and the settings given. ``adding`` names primitives that its
-        dictionary has beside the problem's own."""
+        dictionary has beside the problem's own; ``using`` is another dictionary."""
         config = configured(preset or self.preset, {**find_problem(name).suited(preset or self.preset), **settings})
         more = dict(adding or {})
-        dictionary = Dictionary({**find_problem(name).named_dictionary(config.dictionary), **more})
+        own = find_problem(name).named_dictionary(config.dictionary) if using is None else using
+        dictionary = Dictionary({**own, **more})
         key = _key(name, "model", seed, config.model_dump(), dictionary.fingerprint())
         if key not in self._models:
             folder = None if self.folder is None else self.folder / key
@@ -123,6 +130,42 @@ class Bench:
             model.save(folder, overwrite=True)
             write_json(folder / "table.json", {"seconds": seconds, "history": history})
         return Learned(model, seconds, history)
+
+    def network(self, problem: str, processes: Sequence[str], family: str, **settings: Any) -> NeuralOperator:
+        """A network of seed 0 that advances processes of a problem, trained with the preset. It is kept like a model,
+        and an interrupted training goes on."""
+        return self._network(problem, processes, family, settings)[0]
+
+    def network_seconds(self, problem: str, processes: Sequence[str], family: str, **settings: Any) -> float:
+        """Seconds that the training of a network took."""
+        return self._network(problem, processes, family, settings)[1]
+
+    def _network(
+        self, problem: str, processes: Sequence[str], family: str, settings: Mapping[str, Any]
+    ) -> tuple[NeuralOperator, float]:
+        config = network_settings(self.preset, family, settings)
+        key = _key(problem, family, "+".join(sorted(processes)), config.model_dump())
+        if key not in self._networks:
+            folder = None if self.folder is None else output_folder(self.folder) / key
+            if folder is not None and (folder / "table.json").exists():
+                seconds = json.loads((folder / "table.json").read_text(encoding="utf-8"))["seconds"]
+                self._networks[key] = load_primitive(folder), seconds
+            else:
+                start = perf_counter()
+                made = pretrain(
+                    find_problem(problem),
+                    processes,
+                    network=family,
+                    preset=self.preset,
+                    folder=folder,
+                    resume=folder is not None and folder.exists(),
+                    verbose=False,
+                    **settings,
+                )
+                self._networks[key] = made, perf_counter() - start
+                if folder is not None:
+                    write_json(folder / "table.json", {"seconds": self._networks[key][1]})
+        return self._networks[key]
 
     def held_out(self, name: str, seed: int, config: TrainingConfig) -> Dataset:
         """The queries on which the gate of that model decides."""

@@ -28,35 +28,50 @@ class Bounds(NamedTuple):
 @dataclass(frozen=True)
 class Family:
     """A kind of network. ``place`` is "module:Class". ``linear`` networks are linear in the state, ``pointwise`` ones
-    take each cell by itself."""
+    take each cell by itself. ``identity``: no duration changes nothing, by construction."""
 
     place: str
     summary: str
     options: Mapping[str, Bounds]
     linear: bool = False
     pointwise: bool = False
+    identity: bool = True
+
+    @property
+    def conservative(self) -> bool:
+        """Whether the mean of its changes may be taken off: a change must be one, and cells must know each other."""
+        return self.identity and not self.pointwise
+
+
+FNO_OPTIONS: Mapping[str, Bounds] = {
+    "width": Bounds(20, 1, 512),
+    "modes": Bounds(24, 2, 256),
+    "layers": Bounds(4, 1, 32),
+    "film": Bounds(64, 1, 1024),
+}
 
 
 FAMILIES: Mapping[str, Family] = {
     "fno-film": Family(
         "hycop.networks.fno_film:FnoFilm",
-        "Fourier neural operator with FiLM: u + g(τ)·net(u), g(0) = 0",
-        {
-            "width": Bounds(24, 1, 512),
-            "modes": Bounds(24, 2, 256),
-            "layers": Bounds(4, 1, 32),
-            "film": Bounds(64, 1, 1024),
-        },
+        "Fourier neural operator with FiLM: u + Σ_i n_i·net_i(u, n), n(0) = 0",
+        FNO_OPTIONS,
+    ),
+    "fno-film-direct": Family(
+        "hycop.networks.fno_film_direct:FnoFilmDirect",
+        "the source paper's: the state itself, not its change, so that no duration is not the identity",
+        FNO_OPTIONS,
+        identity=False,
     ),
     "multiplier-film": Family(
         "hycop.networks.multiplier_film:MultiplierFilm",
-        "linear: a learned Fourier multiplier with FiLM, û ↦ exp(g(τ)·m(k)) û",
+        "linear: a learned Fourier multiplier with FiLM, û ↦ exp(Σ_i n_i·m_i(k, n)) û",
         {"width": Bounds(64, 1, 1024), "layers": Bounds(3, 1, 32), "film": Bounds(64, 1, 1024)},
         linear=True,
     ),
     "pointwise": Family(
         "hycop.networks.pointwise:Pointwise",
-        "one network for every cell: u + g(τ)·net(u, τ)",
+        "one network for every cell: u + Σ_i n_i·net_i(u, n)",
         {"width": Bounds(64, 1, 1024), "layers": Bounds(3, 1, 32)},
         pointwise=True,
     ),

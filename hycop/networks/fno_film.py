@@ -12,10 +12,11 @@ from hycop.networks.spectral import SpectralConvolution
 
 
 class FnoFilm(Increment):
-    """u ↦ g(τ)·P(v_L), v_0 = lift(u, n), v_{l+1} = v_l + gelu(γ_l(n)·(K_l v_l + W_l v_l) + β_l(n)).
+    """u ↦ Σ_i n_i·P_i(v_L), v_0 = lift(u, n), v_{l+1} = v_l + gelu(γ_l(n)·(K_l v_l + W_l v_l) + β_l(n)).
 
-    K_l are neuraloperator's spectral convolutions, W_l act on each cell. The dimensionless numbers n are constant
-    channels of the input, and set γ and β (FiLM). g is the mean size of those that grow with the duration.
+    K_l are neuraloperator's spectral convolutions, W_l act on each cell; the last layer has no gelu. The dimensionless
+    numbers n are constant channels of the input, and set γ and β (FiLM). The sum is over those that grow with the
+    duration.
     """
 
     def __init__(
@@ -23,22 +24,25 @@ class FnoFilm(Increment):
     ) -> None:
         super().__init__()
         self.timed, self.axes, self.width, self.modes, self.layers = timed, axes, width, modes, layers
-        self.lift = nn.ModuleList([PerCell(channels + numbers + 1, width), PerCell(width, width)])
+        self.lift = nn.ModuleList([PerCell(channels + numbers, width), PerCell(width, width)])
         self.spectral = nn.ModuleList([SpectralConvolution(width, width, (modes,) * axes) for _ in range(layers)])
         self.local = nn.ModuleList([PerCell(width, width) for _ in range(layers)])
-        self.film = Film(numbers + 1, film, layers, width)
-        self.project = nn.ModuleList([PerCell(width, 2 * width), PerCell(2 * width, channels)])
+        self.film = Film(numbers, film, layers, width)
+        self.project = nn.ModuleList([PerCell(width, 2 * width), PerCell(2 * width, timed * channels)])
 
-    def forward(self, u: Tensor, numbers: Tensor) -> Tensor:
-        told = self.inputs(numbers)
-        constant = spread(told, u).expand(-1, -1, *u.shape[2:])
+    def features(self, u: Tensor, numbers: Tensor) -> Tensor:
+        """The last hidden state v_L."""
+        constant = spread(numbers, u).expand(-1, -1, *u.shape[2:])
         v = self.lift[1](nn.functional.gelu(self.lift[0](torch.cat([u, constant], dim=1))))
-        scales, shifts = self.film(told)
+        scales, shifts = self.film(numbers)
         for layer, (spectral, local) in enumerate(zip(self.spectral, self.local, strict=True)):
             inner = spread(scales[:, layer], v) * (spectral(v) + local(v)) + spread(shifts[:, layer], v)
-            v = v + nn.functional.gelu(inner)
-        out = self.project[1](nn.functional.gelu(self.project[0](v)))
-        return spread(self.size(numbers), u) * out
+            v = v + (nn.functional.gelu(inner) if layer + 1 < self.layers else inner)
+        return v
+
+    def forward(self, u: Tensor, numbers: Tensor) -> Tensor:
+        fields = self.project[1](nn.functional.gelu(self.project[0](self.features(u, numbers))))
+        return self.along(numbers, fields)
 
     def flops(self, cells: int) -> float:
         dense = sum(layer.weight.numel() for layer in (*self.lift, *self.project))

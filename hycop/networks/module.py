@@ -16,9 +16,6 @@ from hycop.errors import InvalidInputError
 
 Array = npt.NDArray[Any]
 
-TINY = 1e-12
-"""Keeps the ratios of numbers finite where there is no duration."""
-
 
 class Increment(nn.Module, ABC):
     """The change of a state (batch, channel, *grid) in one step, told dimensionless numbers (batch, numbers).
@@ -28,21 +25,18 @@ class Increment(nn.Module, ABC):
 
     timed: int
 
-    def size(self, numbers: Tensor) -> Tensor:
-        """How long the step is, (batch,): 0 for no duration, about 1 for the longest trained."""
-        # term by term: the order of a sum along an axis may depend on the place of a sample in its batch
-        total = numbers[:, 0].abs()
-        for index in range(1, self.timed):
-            total = total + numbers[:, index].abs()
-        return total / self.timed
+    def along(self, numbers: Tensor, parts: Tensor) -> Tensor:
+        """Σ_i n_i·part_i over the timed numbers; parts are (batch, timed·rest, …).
 
-    def inputs(self, numbers: Tensor) -> Tensor:
-        """The numbers as layers see them, one more than there are: the timed ones over the size of the step, that size,
-        and the others. A process without memory changes a state by about the size times a function of the ratios, so
-        that networks need not learn to divide."""
-        size = self.size(numbers)[:, None]
-        ratios = numbers[:, : self.timed] / size.clamp(min=TINY)
-        return torch.cat([ratios, size, numbers[:, self.timed :]], dim=1)
+        A short step changes a state by the sum of what each process does, times how long it acts. Networks that begin
+        from this sum are right for ratios of the coefficients that training has not seen.
+        """
+        parts = parts.reshape(len(parts), self.timed, -1, *parts.shape[2:])
+        # term by term: the order of a sum along an axis may depend on the place of a sample in its batch
+        total = spread(numbers[:, :1], parts[:, 0]) * parts[:, 0]
+        for index in range(1, self.timed):
+            total = total + spread(numbers[:, index : index + 1], parts[:, index]) * parts[:, index]
+        return total
 
     @abstractmethod
     def forward(self, u: Tensor, numbers: Tensor) -> Tensor: ...

@@ -18,26 +18,35 @@ class SpectralConvolution(SpectralConv):  # type: ignore[misc]
     def forward(self, x: Tensor, output_shape: object = None) -> Tensor:
         axes = tuple(range(2, x.ndim))
         modes = torch.fft.rfftn(x, dim=axes, norm=self.fft_norm)
-        out = torch.zeros((x.shape[0], self.out_channels, *modes.shape[2:]), dtype=modes.dtype, device=x.device)
-        weight = self.weight.to_tensor()
-        here, there = modes, weight
-        places: list[Tensor] = []
-        for axis, kept in zip(axes, self.max_n_modes, strict=True):
-            rows, columns = _paired(x.shape[axis], kept, last=axis == axes[-1])
-            here, there = here.index_select(axis, rows), there.index_select(axis, columns)
-            places.append(rows)
-        grids = torch.meshgrid(*places, indexing="ij")
-        everywhere: tuple[slice | Tensor, ...] = (slice(None), slice(None), *grids)
-        out[everywhere] = torch.einsum("bi...,io...->bo...", here, there)
-        x = torch.fft.irfftn(out, s=x.shape[2:], dim=axes, norm=self.fft_norm)
+        kept, weight = modes, self.weight.to_tensor()
+        for axis, most in zip(axes, self.max_n_modes, strict=True):
+            low, high = _ends(x.shape[axis], most, axis == axes[-1])
+            kept = _lowest(kept, axis, low, high)
+            weight = weight.narrow(axis, 0 if axis == axes[-1] else most // 2 - low, low + high + 1)
+        kept = torch.einsum("bi...,io...->bo...", kept, weight)
+        for axis, most in zip(axes, self.max_n_modes, strict=True):
+            low, high = _ends(x.shape[axis], most, axis == axes[-1])
+            kept = _placed(kept, axis, low, high, modes.shape[axis])
+        x = torch.fft.irfftn(kept, s=x.shape[2:], dim=axes, norm=self.fft_norm)
         return x if self.bias is None else x + self.bias
 
 
-def _paired(cells: int, kept: int, last: bool) -> tuple[Tensor, Tensor]:
-    """Positions along an axis of the modes on the grid and of their weights."""
-    if last:  # modes 0, 1, … of a real transform
-        count = min(kept, cells // 2 + 1)
-        return torch.arange(count), torch.arange(count)
-    low, high = min(kept // 2, cells // 2), min((kept - 1) // 2, (cells - 1) // 2)
-    frequencies = torch.arange(-low, high + 1)
-    return frequencies % cells, frequencies + kept // 2
+def _ends(cells: int, most: int, last: bool) -> tuple[int, int]:
+    """The modes −low, …, high along an axis that both the grid and the weights have; the last axis has 0, 1, … only."""
+    if last:
+        return 0, min(most, cells // 2 + 1) - 1
+    return min(most // 2, cells // 2), min((most - 1) // 2, (cells - 1) // 2)
+
+
+def _lowest(modes: Tensor, axis: int, low: int, high: int) -> Tensor:
+    """The modes −low, …, high of an axis in this order."""
+    above = modes.narrow(axis, 0, high + 1)
+    return torch.cat([modes.narrow(axis, modes.shape[axis] - low, low), above], dim=axis) if low else above
+
+
+def _placed(modes: Tensor, axis: int, low: int, high: int, size: int) -> Tensor:
+    """The inverse of ``_lowest``: modes at their places along an axis of so many, zeros elsewhere."""
+    shape = list(modes.shape)
+    shape[axis] = size - low - high - 1
+    zeros = torch.zeros(shape, dtype=modes.dtype, device=modes.device)
+    return torch.cat([modes.narrow(axis, low, high + 1), zeros, modes.narrow(axis, 0, low)], dim=axis)

@@ -15,21 +15,22 @@ class PretrainingConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    rounds: int = Field(60, ge=1, le=10**6, description="Rounds; each draws fresh examples.")
+    rounds: int = Field(40, ge=1, le=10**6, description="Rounds; each draws fresh examples.")
     samples: int = Field(256, ge=2, le=10**6, description="Examples of a round.")
     held_out: int = Field(64, ge=2, le=10**6, description="Examples that choose the best weights.")
-    batch: int = Field(16, ge=1, le=10**5, description="Examples of one step.")
+    batch: int = Field(8, ge=1, le=10**5, description="Examples of one step.")
     rate: float = Field(2e-3, gt=0, le=1, description="Largest learning rate.")
     weight_decay: float = Field(1e-5, ge=0, le=1, description="Weight decay of AdamW.")
     clip: float = Field(1.0, gt=0, description="Largest norm of a gradient.")
     patience: int = Field(50, ge=1, description="Rounds without a better network after which training stops.")
     midway: float = Field(0.5, ge=0, le=1, description="Share of examples that start from states half-way.")
-    longest: float | None = Field(None, gt=0, description="Longest duration; 1.25 times the time of split id if empty.")
+    longest: float | None = Field(None, gt=0, description="Longest duration; half the time of split id if empty.")
     rough: float | None = Field(
         None,
         ge=0,
         description="Size of noise on half of the states; 0.1 for linear networks, which must see all modes.",
     )
+    units: str | None = Field(None, description="Units of the state (fixed, size, velocity, water, gas); None: suited.")
     shape: tuple[int, ...] | None = Field(None, description="Cells along each axis; the problem's own if empty.")
     width: int | None = Field(None, description="Width of the network.")
     modes: int | None = Field(None, description="Modes along each axis of a Fourier layer, −modes/2 to modes/2.")
@@ -39,16 +40,14 @@ class PretrainingConfig(BaseModel):
 
 PRESETS: Mapping[str, Mapping[str, object]] = {
     "quick": {},
-    "laptop": {"rounds": 160, "samples": 512, "held_out": 128},
+    "laptop": {"rounds": 120, "samples": 384, "held_out": 128},
     "paper": {"rounds": 500, "samples": 1000, "held_out": 200, "batch": 32, "rate": 1e-3},
 }
 """``quick``: minutes; ``laptop``: longer, with more examples; ``paper``: the source paper's numbers of examples."""
 
 SUITED: Mapping[tuple[str, str], Mapping[str, object]] = {
-    ("quick", "fno-film"): {"width": 20},
-    ("quick", "multiplier-film"): {"rounds": 150},
-    ("quick", "pointwise"): {"rounds": 120},
-    ("laptop", "multiplier-film"): {"rounds": 300},
+    ("quick", "multiplier-film"): {"rounds": 80},
+    ("quick", "pointwise"): {"rounds": 80},
 }
 """Settings over those of a preset that suit a family: small networks see more examples in the same time."""
 

@@ -50,7 +50,7 @@ def judged(
                 truth = part.flow(u, tau, query.setting)
                 errors = rel_l2(primitive.flow(u, tau, query.setting), truth, query.setting)
                 outside = primitive.outside(u, query.setting)
-                steps = primitive.told.substeps(tau, query.setting)
+                steps = primitive.told.substeps(u, tau, query.setting)
                 rows.append(
                     NetworkRow(
                         split,

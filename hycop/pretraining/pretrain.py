@@ -32,7 +32,7 @@ SCHEDULED = ("rounds", "batch", "rate", "weight_decay", "clip", "patience")
 """The settings that the loop is told."""
 
 SMALLEST = 1e-6
-"""Size of an end state, in units of the trained range, below which errors are absolute."""
+"""Size of an end state, in the units of the network, below which errors are absolute."""
 
 
 class UntrustedPartWarning(HyCOPWarning):
@@ -106,17 +106,12 @@ def _trained(task: Task, folder: Path | None, resume: bool, verbose: bool) -> Ne
 
 
 def _examples(blank: NeuralOperator, steps: Steps) -> Examples:
-    """Steps as a network sees them: states and changes in units of the trained range, numbers without dimension."""
+    """Steps as a network sees them: states and changes in its units, numbers without dimension."""
     from hycop.networks.loop import Examples
 
-    middle, half = (part.reshape((-1,) + (1,) * (steps.before.ndim - 2)) for part in blank.normalisation())
-    size = np.linalg.norm((steps.after / half).reshape(len(steps.after), -1), axis=1)
-    return Examples(
-        (steps.before - middle) / half,
-        blank.told(steps.duration, steps.setting),
-        (steps.after - steps.before) / half,
-        1.0 / np.maximum(size, SMALLEST),
-    )
+    states, numbers, unit = blank.seen(steps.before, steps.duration, steps.setting)
+    size = np.linalg.norm((steps.after / unit).reshape(len(steps.after), -1), axis=1)
+    return Examples(states, numbers, (steps.after - steps.before) / unit, 1.0 / np.maximum(size, SMALLEST))
 
 
 def _measured(primitive: NeuralOperator, held: Steps) -> dict[str, float]:

@@ -249,17 +249,12 @@ class Problem:
         if count:
             setting, at, initial = self._queries(chosen, split, seed, 0, count, shape, walls, asked)
             error = error_estimate(reference, initial, setting, at)
-        joined = Setting(
-            Grid(shape, np.concatenate([part.grid.lengths for part, _, _ in parts]), walls),
-            self.channels,
-            {name: np.concatenate([part.params[name] for part, _, _ in parts]) for name in self.parameters},
-        )
         return Dataset(
             problem=self.name,
             split=split,
             states=np.concatenate([states for _, _, states in parts]),
             times=np.concatenate([np.pad(at, ((0, 0), (1, 0))) for _, at, _ in parts]),
-            setting=joined,
+            setting=Setting.joined([part for part, _, _ in parts]),
             seed=seed,
             reference=str(reference),
             reference_error=error,

@@ -36,10 +36,11 @@ class NeuralOperator:
     """A trained network N: u ↦ u + N(u, n(τ)), the identity for τ = 0 to the bit.
 
     ``architecture`` is that of the network as data, see ``hycop.networks``. It is told dimensionless ``numbers`` (kind
-    and axis of each by name), of which ``ranges`` were trained per unit of time, for durations up to ``longest``, on
-    values of the channels in ``states``; see ``Numbers``. A longer duration is taken in equal steps that are within.
-    ``measured`` is what conformance found: ``error``, ``semigroup_defect`` and ``lipschitz`` in the trained range.
-    The weights are its ``arrays()``. It computes in single precision.
+    and axis of each by name), of which ``ranges`` were trained per unit of time, for durations up to ``longest``; see
+    ``Numbers``. It sees states in ``units`` (see ``UNITS``); ``states`` are the trained ranges of the channels in them,
+    ``spreads`` their means and standard deviations. A longer duration is taken in equal steps that are within.
+    ``conserved`` channels keep their total. ``measured`` is what conformance found: ``error``, ``semigroup_defect`` and
+    ``lipschitz`` in the trained range. The weights are its ``arrays()``. It computes in single precision.
     """
 
     architecture: Mapping[str, str | int]
@@ -49,13 +50,16 @@ class NeuralOperator:
     ranges: Mapping[str, tuple[float, float]]
     longest: float
     boundary: tuple[str, ...]
+    units: str = "fixed"
+    spreads: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    conserved: tuple[str, ...] = ()
     measured: Mapping[str, float] = field(default_factory=dict)
     weights: Mapping[str, Array] = field(default_factory=dict, init=False)
 
     order: ClassVar[float | None] = None
 
     def __post_init__(self) -> None:
-        for name in ("states", "numbers", "ranges"):
+        for name in ("states", "numbers", "ranges", "spreads"):
             object.__setattr__(self, name, {key: tuple(value) for key, value in getattr(self, name).items()})
         for name in ("architecture", "measured"):
             object.__setattr__(self, name, dict(getattr(self, name)))
@@ -71,6 +75,10 @@ class NeuralOperator:
                 raise InvalidInputError(f"network {plan.family}: {name} is {plan[name]}, but there are {count}")
         if any(not low < high for low, high in self.states.values()):
             raise InvalidInputError(f"network {plan.family}: a range of values ends before it begins")
+        if self.spreads and (set(self.spreads) != set(self.states) or any(not s > 0 for _, s in self.spreads.values())):
+            raise InvalidInputError(f"network {plan.family}: each channel needs a mean and a positive deviation")
+        if not set(self.conserved) <= set(self.states):
+            raise InvalidInputError(f"network {plan.family}: conserved channels must be channels of the state")
 
     def __repr__(self) -> str:
         count = sum(array.size for array in self.weights.values())
@@ -86,11 +94,15 @@ class NeuralOperator:
     @property
     def told(self) -> Numbers:
         """The dimensionless numbers that the network is told."""
-        return Numbers(self.numbers, self.ranges, self.longest)
+        return Numbers(self.numbers, self.ranges, self.longest, self.units)
 
     @property
     def advances(self) -> frozenset[str]:
         return frozenset(self.processes)
+
+    @property
+    def conserves(self) -> frozenset[str]:
+        return frozenset(self.conserved)
 
     @property
     def boundaries(self) -> frozenset[str]:
@@ -113,36 +125,41 @@ class NeuralOperator:
         out.__dict__.update({**self.__getstate__(), "weights": kept})
         return out
 
-    def normalisation(self) -> tuple[Array, Array]:
-        """The middle and the half width of the trained range of each channel; a linear network has no middle."""
-        low, high = np.array(list(self.states.values())).T
-        middle = np.zeros_like(low) if self.plan.kind.linear else 0.5 * (low + high)
-        return middle, 0.5 * (high - low)
+    def seen(self, u: Array, duration: Array, setting: Setting) -> tuple[Array, Array, Array]:
+        """What the network sees of a step: states in their units, about 0 and of size 1, and the numbers; and the unit
+        of its answer, (batch, channel, 1, …)."""
+        spreads = np.array([self.spreads.get(name, (0.0, 1.0)) for name in self.states])
+        ends = (1,) * (u.ndim - 2)
+        unit = self.told.unit(u, setting).per_cell(len(ends))
+        # a linear network has no middle: it maps zero to zero
+        middle = np.where(self.plan.kind.linear, 0.0, spreads[:, 0]).reshape(-1, *ends)
+        deviation = spreads[:, 1].reshape(-1, *ends)
+        return (u / unit - middle) / deviation, self.told(u, duration, setting), deviation * unit
 
     def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
         """The state after a duration per sample, in equal steps that are no longer than those of training."""
         self._check_setting(setting)
         tau = checked_duration(duration, setting)
-        steps = self._steps(tau, setting)
-        numbers = self.told(tau / steps, setting).astype(np.float32)
+        steps = self._steps(u, tau, setting)
         out = np.array(u, dtype=np.float64)
         for step in range(int(steps.max(initial=0))):
             some = np.flatnonzero((steps > step) & (tau > 0))
-            out[some] += self._increment(out[some], numbers[some])
+            out[some] += self._increment(out[some], tau[some] / steps[some], setting.take(some))
         return out.astype(u.dtype, copy=False)
 
     def work(self, u: Array, duration: Array, setting: Setting) -> Array:
         """Floating-point operations over those that cost as much as one update of a channel-cell."""
         once = self._built().flops(setting.grid.cells) / FLOPS_PER_UPDATE
-        return self._steps(np.asarray(duration, dtype=np.float64), setting) * once
+        return self._steps(u, np.asarray(duration, dtype=np.float64), setting) * once
 
     def outside(self, u: Array, setting: Setting) -> Array:
         """Which samples (batch,) lie outside the trained range: ratios of the dimensionless numbers, values of a state,
         or boundaries."""
-        out = self.told.outside(setting)
+        out = self.told.outside(u, setting)
         if not self.plan.kind.linear:
+            scaled = u / self.told.unit(u, setting).per_cell(setting.grid.axes)
             for channel, (low, high) in enumerate(self.states.values()):
-                margin, values = STATE_SLACK * (high - low), u[:, channel].reshape(setting.batch, -1)
+                margin, values = STATE_SLACK * (high - low), scaled[:, channel].reshape(setting.batch, -1)
                 out |= (values.min(axis=1) < low - margin) | (values.max(axis=1) > high + margin)
         if not self.plan.kind.pointwise and setting.grid.boundary != self.boundary:
             out |= True
@@ -169,8 +186,8 @@ class NeuralOperator:
             u[:, channel] = 0.5 * (low + high) + 0.2 * (high - low) * wave / axes
         return u, setting
 
-    def _steps(self, duration: Array, setting: Setting) -> Array:
-        steps = self.told.substeps(duration, setting)
+    def _steps(self, u: Array, duration: Array, setting: Setting) -> Array:
+        steps = self.told.substeps(u, duration, setting)
         if steps.max(initial=1.0) > MOST_SUB_STEPS:
             raise InvalidInputError(f"a duration needs {steps.max():.3g} sub-steps of a network; make it shorter")
         return steps
@@ -183,21 +200,24 @@ class NeuralOperator:
                 f"has {setting.grid.axes} and {', '.join(names)}"
             )
 
-    def _increment(self, u: Array, numbers: Array) -> Array:
+    def _increment(self, u: Array, duration: Array, setting: Setting) -> Array:
         """One step of the network for each sample, in chunks of one size, so that no sample sees the others."""
-        middle, half = (part.reshape((-1,) + (1,) * (u.ndim - 2)) for part in self.normalisation())
-        states = ((u - middle) / half).astype(np.float32)
+        states, numbers, unit = self.seen(u, duration, setting)
+        states, numbers = states.astype(np.float32), numbers.astype(np.float32)
         size = max(1, min(MOST_SAMPLES, CHUNK_CELLS // int(np.prod(u.shape[2:]))))
         out = np.empty_like(u)
 
         def advance(first: int) -> None:
             rows = np.minimum(np.arange(first, first + size), len(u) - 1)  # the last sample fills up its chunk
             inside = min(size, len(u) - first)
-            out[first : first + inside] = half * forward(states[rows], numbers[rows])[:inside]
+            out[first : first + inside] = forward(states[rows], numbers[rows])[:inside]
 
         forward = self._forward()
         _each(advance, range(0, len(u), size))
-        return out
+        for channel, name in enumerate(self.states):
+            if name in self.conserved:
+                out[:, channel] -= out[:, channel].mean(axis=tuple(range(1, u.ndim - 1)), keepdims=True)
+        return unit * out
 
     def _forward(self) -> Callable[[Array, Array], Array]:
         import torch
