@@ -15,7 +15,7 @@ import numba
 import numpy as np
 import pytest
 
-pytest.importorskip("torch")
+pytest.importorskip("torch", reason="needs the extra 'learned'")
 
 import hycop
 from hycop.errors import HyCOPError, IncompatibleError, InvalidInputError
