@@ -7,12 +7,17 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import which
 
 import pytest
 
 SLOW = ("own_pde.py",)
-NEEDS = {"foreign_onnx.py": ("torch", "onnx", "onnxruntime"), "foreign_pyclaw.py": ("clawpack",)}
-"""Packages without which an example has nothing to run."""
+NEEDS = {
+    "foreign_onnx.py": ("torch", "onnx", "onnxruntime"),
+    "foreign_program.py": ("cc",),
+    "foreign_pyclaw.py": ("clawpack",),
+}
+"""Packages and programs without which an example has nothing to run."""
 EXAMPLES = [
     pytest.param(path, marks=[pytest.mark.validate] if path.name in SLOW else [])
     for path in sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
@@ -21,10 +26,11 @@ EXAMPLES = [
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_example(path: Path, tmp_path: Path) -> None:
-    missing = [name for name in NEEDS.get(path.name, ()) if find_spec(name) is None]
+    missing = [name for name in NEEDS.get(path.name, ()) if not (find_spec(name) or which(name))]
     result = subprocess.run([sys.executable, path], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert result.returncode == 0, result.stderr
     assert result.stdout and ("nothing to run" in result.stdout) == bool(missing)
+    assert not list(tmp_path.iterdir()) or path.name not in NEEDS
     if missing:
         pytest.skip(f"needs {', '.join(missing)}; without, it only says so")
 
