@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -124,6 +127,12 @@ def test_the_best_weights_are_kept_and_patience_ends() -> None:
     done = train(module, examples, examples(99), wild)
     assert done.rounds < 200 and done.since == 3 and done.errors[-4] == done.best
     assert error_of(module, examples(99)) == pytest.approx(done.best, rel=1e-5)
+
+
+def test_neuraloperator_brings_no_logger() -> None:
+    """wandb takes a second to import, and a killed worker would leave its folders in /tmp."""
+    script = "import sys, hycop.networks.fno_film; assert 'neuralop' in sys.modules and 'wandb' not in sys.modules"
+    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 def test_a_network_that_is_lost_is_an_error() -> None:
