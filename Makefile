@@ -7,15 +7,20 @@ ifneq ($(wildcard ../shared/data),)
 export HYCOP_FIXTURES ?= $(abspath ../shared/data)
 endif
 BIN    := .venv/bin
-PIP    := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
+PIP    := python -m pip install -qq --disable-pip-version-check -c constraints.txt
 CORE   := .venv/core.stamp
 DEV    := .venv/dev.stamp
+# The environment of 'make test-core', and what it runs there: enough to see that nothing needs an extra by accident.
+BARE   := .venv-core
+EXTRAS := torch neuralop onnxruntime onnx tesseract_core dask distributed
+PARTS  := without_extras problems training storage storage_refusals weights cli cli_learn surrogate program executors transfer \
+  network_primitive foreign_primitives foreign_kinds learned_primitives examples
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test validate bench tables clean
+.PHONY: help setup demo test test-core validate bench tables clean
 
 help:  ## list the targets
-	@sed -nE 's/^([a-z]+):.*## (.*)/make \1|\2/p' Makefile | awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
+	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1|\2/p' Makefile | awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
 
 setup: $(DEV)  ## install hycop and its development tools in .venv
 
@@ -32,6 +37,13 @@ test: $(DEV)  ## style, types, layers, unit tests, doctests and short validation
 	$(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 	@echo "make test: everything passed"
 
+test-core: $(BARE)/test.stamp  ## tests of the core in an environment without torch and the other extras
+	@$(BARE)/bin/python -c "import sys; from importlib.util import find_spec; \
+	  sys.exit(' '.join(['.venv-core has extras:', *found]) if (found := list(filter(find_spec, sys.argv[1:]))) else 0)" $(EXTRAS)
+	$(BARE)/bin/pytest -q -n 2 --dist loadfile --no-loadscope-reorder --ignore hycop/networks \
+	  hycop $(PARTS:%=tests/test_%.py)
+	@echo "make test-core: everything passed"
+
 validate: $(DEV)  ## the long forms of the studies, and kills at random instants
 	$(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m validate
 	@echo "make validate: everything passed"
@@ -44,18 +56,22 @@ tables: $(CORE)  ## compute the tables named in TABLES, with figures, and write 
 	  $(BIN)/hycop table "$$name" --keep .tables --json "results/$$name.json" --figures results || exit 1; done
 
 clean:  ## remove everything that can be made again
-	rm -rf .venv .tables demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv $(BARE) .tables demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.venv/bin/pip:
+%/bin/pip:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || \
 	  { echo "hycop needs Python 3.10 or newer, and '$(PYTHON)' is not; try: make PYTHON=python3.11" >&2; exit 1; }
-	$(PYTHON) -m venv .venv
+	$(PYTHON) -m venv $*
 
 $(CORE): pyproject.toml constraints.txt | .venv/bin/pip
-	$(PIP) -e .
+	$(BIN)/$(PIP) -e .
 	@touch $@
 
 $(DEV): pyproject.toml constraints.txt | .venv/bin/pip
-	$(PIP) -e ".[dev]"
+	$(BIN)/$(PIP) -e ".[dev]"
 	@touch $(CORE) $@
+
+$(BARE)/test.stamp: pyproject.toml constraints.txt | $(BARE)/bin/pip
+	$(BARE)/bin/$(PIP) -e ".[test]"
+	@touch $@

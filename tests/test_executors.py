@@ -116,7 +116,7 @@ def processes() -> Iterator[ProcessExecutor]:
 
 @pytest.fixture(scope="module")
 def dask() -> Iterator[DaskExecutor]:
-    pytest.importorskip("distributed")
+    pytest.importorskip("distributed", reason="needs the extra 'cluster'")
     with contextlib.closing(DaskExecutor(workers=2)) as crew:
         crew.open()
         yield crew
@@ -166,7 +166,7 @@ def test_number_of_processes_does_not_matter(workers: int) -> None:
 
 @pytest.mark.parametrize("workers", [2, *(pytest.param(count, marks=pytest.mark.validate) for count in (1, 4))])
 def test_number_of_dask_workers_does_not_matter(workers: int) -> None:
-    pytest.importorskip("distributed")
+    pytest.importorskip("distributed", reason="needs the extra 'cluster'")
     with DaskExecutor(workers=workers) as crew:
         assert np.array_equal(crew.map(Noise(), MEMBERS), EXPECTED)
 
@@ -233,7 +233,7 @@ def test_a_given_scheduler_is_used_and_left_running(dask: DaskExecutor) -> None:
 
 
 def test_no_scheduler_no_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    distributed = pytest.importorskip("distributed")
+    distributed = pytest.importorskip("distributed", reason="needs the extra 'cluster'")
     monkeypatch.setattr(clusters, "CONNECT", 1.0)
     monkeypatch.setattr(crews, "STARTUP", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -249,7 +249,7 @@ def test_no_scheduler_no_workers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_scheduler_that_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    distributed = pytest.importorskip("distributed")
+    distributed = pytest.importorskip("distributed", reason="needs the extra 'cluster'")
     monkeypatch.setattr(clusters, "CONNECT", 1.0)
     cluster = distributed.LocalCluster(n_workers=1, dashboard_address="127.0.0.1:0")
     crew = DaskExecutor(cluster.scheduler_address)

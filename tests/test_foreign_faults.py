@@ -158,7 +158,7 @@ def test_functions_in_processes_of_their_own() -> None:
 
 
 def test_networks() -> None:
-    pytest.importorskip("onnx")
+    pytest.importorskip("onnx", reason="needs the extra 'onnx', and onnx")
     content = faulty_graph()
     network = OnnxNetwork(model=content, arguments=("duration", "fault"), advances={"odd"}, timeout=SLOW)
     inject(network, [*(25 * [1.0, 2.0, 4.0, 5.0])[: FAULTS - 2], 3.0, 3.0], "ONNX network")
@@ -255,8 +255,8 @@ FIELDS = {"u": "state", "dt": "duration", "fault": "fault"}
     ],
 )
 def test_tesseracts(own: bool, tmp_path: Path) -> None:
-    pytest.importorskip("tesseract_core")
-    pytest.importorskip("lz4")
+    pytest.importorskip("tesseract_core", reason="needs the extra 'tesseract'")
+    pytest.importorskip("lz4", reason="needs the extra 'tesseract'")
     (tmp_path / "tesseract_api.py").write_text(TESSERACT)
     solver = TesseractSolver.from_tesseract_api(
         tmp_path / "tesseract_api.py",

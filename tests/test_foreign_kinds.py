@@ -73,7 +73,7 @@ def program(binary: Path, *, persistent: bool = False) -> ExternalProgram:
 
 def network() -> OnnxNetwork:
     """u + duration·r·u (1 − u) in single precision."""
-    pytest.importorskip("onnx")
+    pytest.importorskip("onnx", reason="needs the extra 'onnx', and onnx")
     from onnx import TensorProto, helper
 
     def value(name: str, shape: list[int | str]) -> object:
@@ -125,8 +125,8 @@ MAPPING = {
 
 @pytest.fixture(scope="module")
 def api(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pytest.importorskip("tesseract_core")
-    pytest.importorskip("lz4")
+    pytest.importorskip("tesseract_core", reason="needs the extra 'tesseract'")
+    pytest.importorskip("lz4", reason="needs the extra 'tesseract'")
     out = tmp_path_factory.mktemp("tesseract") / "tesseract_api.py"
     out.write_text(API)
     return out
@@ -252,7 +252,7 @@ class TestNetwork:
             OnnxNetwork.from_file(path, advances={"reaction"})
 
     def test_other_files_are_not_read(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        onnx = pytest.importorskip("onnx")
+        onnx = pytest.importorskip("onnx", reason="needs the extra 'onnx', and onnx")
         monkeypatch.chdir(tmp_path)
         np.ones(1, np.float32).tofile("secret.bin")
         graph = onnx.load_model_from_string(network().model.tobytes())

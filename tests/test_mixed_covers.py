@@ -72,5 +72,5 @@ def test_each_query_gets_what_serves_it(model: hycop.HyCOP) -> None:
 def test_alone_it_is_flagged_where_it_was_not_trained() -> None:
     alone = hycop.HyCOP(hycop.Dictionary({"network": TrainedTransport()})).fit(PROBLEM, seed=0, **SMALL)
     query = PROBLEM.queries(40, "id", 4)
-    flagged = alone.answer(query).outside["trained range of network"]
+    flagged = alone.answer(query).outside["primitive network"]
     assert np.array_equal(flagged, query.setting.params["cx"] > SLOWEST)

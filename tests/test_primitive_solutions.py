@@ -15,6 +15,7 @@ from hycop.primitives import (
     MusclAdvection,
     Rk4Logistic,
     SpectralAdvection,
+    SpectralAdvectionDiffusion,
     SpectralDiffusion,
     UpwindAdvection,
 )
@@ -32,6 +33,17 @@ def test_fourier_modes_travel(shape: tuple[int, ...]) -> None:
     np.testing.assert_allclose(SpectralAdvection().flow(wave(0.0), np.array([0.6]), setting), wave(0.6), atol=1e-13)
     back = SpectralAdvection().flow(wave(0.6), np.array([-0.6]), setting)
     np.testing.assert_allclose(back, wave(0.0), atol=1e-13)
+
+
+def test_fourier_modes_travel_and_decay_at_once() -> None:
+    setting, time = one_box((16,), cx=0.7, Dx=0.02), 0.6
+    (x,) = setting.grid.centres()
+
+    def wave(time: float) -> Array:
+        return np.exp(-0.02 * (6 * np.pi) ** 2 * time) * np.sin(6 * np.pi * (x - 0.7 * time))[:, None]
+
+    out = SpectralAdvectionDiffusion().flow(wave(0.0), np.array([time]), setting)
+    np.testing.assert_allclose(out, wave(time), atol=1e-13)
 
 
 def test_the_nyquist_mode_stands() -> None:

@@ -208,7 +208,7 @@ SHORT = {
 @pytest.mark.validate
 def test_any_number_of_dask_workers_and_their_deaths(data: Dataset, tmp_path: Path) -> None:
     """One cluster of processes that grows; then a worker is killed, and one freezes and is left behind."""
-    distributed = pytest.importorskip("distributed")
+    distributed = pytest.importorskip("distributed", reason="needs the extra 'cluster'")
     expected = {kind: fitted(data, SHORT[kind]).model.theta for kind in SHORT}
     options: dict[str, Any] = {"threads_per_worker": 1, "env": {"NUMBA_NUM_THREADS": "1"}}
     options |= {"dashboard_address": "127.0.0.1:0", "silence_logs": logging.ERROR}

@@ -5,6 +5,6 @@ Architectures are data and need no torch; the modules behind them, and the loop,
 
 from __future__ import annotations
 
-from hycop.networks.architecture import FAMILIES, Architecture, Bounds, Family, MissingTorchError, find_family
+from hycop.networks.architecture import FAMILIES, Architecture, Bounds, Family, MissingTorchError, find_family, imported
 
-__all__ = ["FAMILIES", "Architecture", "Bounds", "Family", "MissingTorchError", "find_family"]
+__all__ = ["FAMILIES", "Architecture", "Bounds", "Family", "MissingTorchError", "find_family", "imported"]

@@ -92,6 +92,17 @@ def find_family(name: str) -> Family:
     return FAMILIES[name]
 
 
+def imported(family: str) -> tuple[Any, Any]:
+    """torch, and the class of a family's module; says which extra to install where it is missing."""
+    module, _, name = find_family(family).place.partition(":")
+    try:
+        return import_module("torch"), getattr(import_module(module), name)
+    except ImportError as error:
+        raise MissingTorchError(
+            f"network {family} needs {error.name or 'torch'}; install it with: pip install 'hycop[learned]'"
+        ) from None
+
+
 @dataclass(frozen=True)
 class Architecture:
     """A family with its sizes and options.
@@ -139,7 +150,7 @@ class Architecture:
     def build(self, seed: int = 0) -> Increment:
         """The module with its first weights, the same for the same seed."""
         self._check_size()
-        torch, kind = self._imported()
+        torch, kind = imported(self.family)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             built: Increment = kind(**dict(self.values))
@@ -148,21 +159,11 @@ class Architecture:
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The arrays of the network by name with their shapes; allocates nothing."""
         self._check_size()
-        torch, kind = self._imported()
+        torch, kind = imported(self.family)
         with torch.device("meta"):
             empty = kind(**dict(self.values))
         found: dict[str, tuple[int, ...]] = import_module("hycop.networks.module").shapes_of(empty)
         return found
-
-    def _imported(self) -> tuple[Any, Any]:
-        """torch, and the class of the module."""
-        module, _, name = self.kind.place.partition(":")
-        try:
-            return import_module("torch"), getattr(import_module(module), name)
-        except ImportError as error:
-            raise MissingTorchError(
-                f"network {self.family} needs {error.name or 'torch'}; install it with: pip install 'hycop[learned]'"
-            ) from None
 
     def _check_size(self) -> None:
         sizes = dict(self.values)

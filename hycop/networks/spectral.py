@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import sys
+
 import torch
-from neuralop.layers.spectral_convolution import SpectralConv
 from torch import Tensor
+
+# neuraloperator imports wandb if it is there, for a training loop that is not used here. That takes a second, and
+# leaves folders behind in a process that is killed.
+unwanted = sys.modules.setdefault("wandb", None) is None  # type: ignore[arg-type]
+try:
+    from neuralop.layers.spectral_convolution import SpectralConv
+finally:
+    if unwanted:
+        del sys.modules["wandb"]
 
 
 class SpectralConvolution(SpectralConv):  # type: ignore[misc]

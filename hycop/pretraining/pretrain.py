@@ -15,6 +15,7 @@ from hycop.conformance.learned import lipschitz, semigroup_defect
 from hycop.data import Dataset
 from hycop.errors import HyCOPWarning
 from hycop.metrics import rel_l2
+from hycop.networks import imported
 from hycop.pretraining import checkpoint
 from hycop.pretraining.config import configured
 from hycop.pretraining.task import Steps, Task
@@ -57,6 +58,7 @@ def pretrain(
     ``settings`` change those of the preset. With a folder, every round is kept there, ``resume`` goes on from the last,
     to the same bits on the same machine and threads, and the trained network ends up in it.
     """
+    imported(network)  # before anything is computed or written
     task = Task(problem, tuple(processes), configured(preset, network, settings), network, seed, data)
     if folder is None:
         return _trained(task, None, False, verbose).primitive

@@ -43,6 +43,7 @@ PRIMITIVES = Registry(
         "UpwindAdvection": "hycop.primitives.advection:UpwindAdvection",
         "MusclAdvection": "hycop.primitives.advection:MusclAdvection",
         "FiniteVolumeDiffusion": "hycop.primitives.diffusion:FiniteVolumeDiffusion",
+        "SpectralAdvectionDiffusion": "hycop.primitives.advection_diffusion:SpectralAdvectionDiffusion",
         "ExactLogistic": "hycop.primitives.logistic:ExactLogistic",
         "Rk4Logistic": "hycop.primitives.logistic:Rk4Logistic",
         "GravityWave": "hycop.primitives.shallow_water:GravityWave",

@@ -114,9 +114,10 @@ class NeuralOperator:
 
     def with_arrays(self, arrays: Mapping[str, Array]) -> NeuralOperator:
         """The same network with other weights, which must have the names and shapes of its architecture."""
+        wanted = self.plan.shapes()  # says so if torch is missing
         from hycop.networks.module import check_shapes  # torch is imported when a network is used
 
-        check_shapes({name: np.shape(array) for name, array in arrays.items()}, self.plan.shapes())
+        check_shapes({name: np.shape(array) for name, array in arrays.items()}, wanted)
         out = object.__new__(NeuralOperator)
         kept = {name: np.array(array, dtype=np.float32) for name, array in arrays.items()}
         for name, array in kept.items():
