@@ -1,4 +1,4 @@
-"""A part of table ``regime-b``: HyCOP-Hyb on PDEBench's compressible flow, learned Euler steps with numerical viscosity.
+"""A part of table ``regime-b``: HyCOP-Hyb on PDEBench's compressible flow, learned Euler steps, numerical viscosity.
 
 The network (``fno-film``, in units of the sample's own density and speed of sound) was trained on short Euler steps of
 PDEBench's scheme, averaged to 64². It keeps the totals of mass, momentum and energy by construction. Policies are
