@@ -227,8 +227,7 @@ class Model:
 def _used(programs: ProgramBatch, barred: Array) -> dict[str, Array]:
     """Which programs use a primitive outside what it was trained on, by the reason."""
     found = {
-        f"primitive {name}": barred[:, op] & (programs.ops == op).any(axis=1)
-        for op, name in enumerate(programs.names)
+        f"primitive {name}": barred[:, op] & (programs.ops == op).any(axis=1) for op, name in enumerate(programs.names)
     }
     return {reason: outside for reason, outside in found.items() if outside.any()}
 
