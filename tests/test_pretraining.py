@@ -39,8 +39,8 @@ def test_examples_are_steps_of_the_trusted_flow_from_initial_and_half_way_states
     assert np.array_equal(steps.after, again.after) and not np.array_equal(steps.before, other.before)
     exact = ADR.subflow(("advection", "diffusion")).flow(steps.before, steps.duration, steps.setting)
     assert np.allclose(steps.after, exact)
-    # beyond the 0.2 that split id asks for, to 0.25
-    assert one.longest == 0.25 and 0.2 < steps.duration.max() <= 0.25
+    # half of the 0.2 that split id asks for: a network takes a longer time in steps
+    assert one.longest == 0.1 and 0.08 < steps.duration.max() <= 0.1
     smooth = np.abs(np.diff(steps.before, axis=-1)).max(axis=(1, 2, 3)) / np.ptp(steps.before, axis=(1, 2, 3))
     assert np.ptp(smooth) > 0 and len(np.unique(steps.setting.params["r"])) == 20  # each query twice
 
@@ -51,7 +51,9 @@ def test_the_coefficients_of_a_part_are_those_that_change_its_flow() -> None:
     burgers = hycop.problem("burgers1d")
     few = configured("quick", "fno-film", {"held_out": 2})
     blank = Task(burgers, ("advection",), few, "fno-film", 0).blank()
-    assert list(blank.numbers) == ["1/Lx"] and blank.ranges["1/Lx"] == (0.5, 0.5)  # the state is the velocity
+    assert list(blank.numbers) == ["1/Lx"]  # the state is the velocity
+    low, high = blank.ranges["1/Lx"]
+    assert 0 < low < high < 1  # its root mean square over the length 2
 
 
 def test_a_pointwise_network_learns_the_reaction() -> None:
