@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hycop.errors import InvalidInputError, UnknownNameError
 from hycop.networks import find_family
+from hycop.problems import Problem
 
 
 class PretrainingConfig(BaseModel):
@@ -50,6 +52,21 @@ SUITED: Mapping[tuple[str, str], Mapping[str, object]] = {
     ("quick", "pointwise"): {"rounds": 80},
 }
 """Settings over those of a preset that suit a family: small networks see more examples in the same time."""
+
+
+CELLS = 32 * 32
+"""Cells on which a round has the number of examples of the preset; finer grids have as many fewer."""
+
+
+def suited(problem: Problem, preset: str) -> dict[str, object]:
+    """Settings over those of a preset that suit a problem: the grid on which its policies learn, and as many examples
+    as take about the same time on every grid."""
+    shape = problem.settings.get("shape", problem.shape)
+    cells = prod(shape)
+    if cells <= CELLS and shape == problem.shape:
+        return {}
+    base = PretrainingConfig(**PRESETS.get(preset, {}))  # type: ignore[arg-type]
+    return {"shape": shape, "samples": max(2 * base.batch, base.samples * min(CELLS, cells) // cells)}
 
 
 def configured(preset: str, family: str, settings: Mapping[str, object] | None = None) -> PretrainingConfig:

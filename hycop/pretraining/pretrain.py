@@ -17,7 +17,7 @@ from hycop.errors import HyCOPWarning
 from hycop.metrics import rel_l2
 from hycop.networks import imported
 from hycop.pretraining import checkpoint
-from hycop.pretraining.config import configured
+from hycop.pretraining.config import configured, suited
 from hycop.pretraining.task import Steps, Task
 from hycop.primitives.learned import NeuralOperator
 from hycop.problems import Problem
@@ -59,7 +59,8 @@ def pretrain(
     to the same bits on the same machine and threads, and the trained network ends up in it.
     """
     imported(network)  # before anything is computed or written
-    task = Task(problem, tuple(processes), configured(preset, network, settings), network, seed, data)
+    config = configured(preset, network, {**suited(problem, preset), **settings})
+    task = Task(problem, tuple(processes), config, network, seed, data)
     if folder is None:
         return _trained(task, None, False, verbose).primitive
     with claimed(Path(folder), resume) as place:
