@@ -14,10 +14,10 @@ from hycop.errors import InvalidSampleError
 from hycop.execution import Outcome, measure
 from hycop.features import Observed
 from hycop.grid import Array, changed
-from hycop.policy import Inputs, Policy, SlotPolicy
-from hycop.program import EMPTY, ProgramBatch
+from hycop.policy import Inputs, Policy, SlotPolicy, exact_covers
+from hycop.program import EMPTY, ProgramBatch, chosen
 from hycop.query import Query
-from hycop.scope import TIME_TOLERANCE, Scope, Values, View, barred_primitives
+from hycop.scope import TIME_TOLERANCE, Scope, Values, View, WithinTraining, barred_primitives
 from hycop.training import Gate, TrainingConfig
 
 MOST_SEGMENTS = 1024
@@ -160,10 +160,11 @@ class Model:
             outside |= self.scope.view.outside(values).any(axis=1)
         if self.gate.classical_when_far:
             outside |= self.scope.far(query, own)
-        return _chosen(outside, _repeated(self._classical(part), segments), learned) if outside.any() else learned
+        return chosen(outside, _repeated(self._classical(part), segments), learned) if outside.any() else learned
 
     def _classical(self, query: Query) -> ProgramBatch:
-        return self.gate.scheme.programs(query, self.dictionary)
+        covers = exact_covers(self.dictionary, self.equation.processes)
+        return WithinTraining(self.gate.scheme, covers).programs(query, self.dictionary)
 
     def segments(self, seen: Observed) -> Array:
         """Number of equal segments of each query time: enough that none is longer than in training, times
@@ -246,15 +247,3 @@ def _followed(first: ProgramBatch, then: ProgramBatch) -> ProgramBatch:
     """The programs of one batch, each followed by that of the other."""
     ops, durations = np.hstack([first.ops, then.ops]), np.hstack([first.durations, then.durations])
     return ProgramBatch(first.names, ops, durations)
-
-
-def _chosen(first: Array, a: ProgramBatch, b: ProgramBatch) -> ProgramBatch:
-    """The programs of ``a`` where ``first`` is true, else those of ``b``."""
-    longest = max(a.ops.shape[1], b.ops.shape[1])
-
-    def padded(batch: ProgramBatch) -> tuple[Array, Array]:
-        extra = ((0, 0), (0, longest - batch.ops.shape[1]))
-        return np.pad(batch.ops, extra, constant_values=EMPTY), np.pad(batch.durations, extra)
-
-    (ops_a, tau_a), (ops_b, tau_b) = padded(a), padded(b)
-    return ProgramBatch(a.names, np.where(first[:, None], ops_a, ops_b), np.where(first[:, None], tau_a, tau_b))

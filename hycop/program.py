@@ -163,3 +163,15 @@ class ProgramBatch:
     def time_per_primitive(self) -> Array:
         """Total duration given to each name, (batch, names)."""
         return np.stack([np.where(self.ops == op, self.durations, 0.0).sum(axis=1) for op in range(len(self.names))], 1)
+
+
+def chosen(first: Array, a: ProgramBatch, b: ProgramBatch) -> ProgramBatch:
+    """The programs of ``a`` where ``first`` is true, else those of ``b``."""
+    longest = max(a.ops.shape[1], b.ops.shape[1])
+
+    def padded(batch: ProgramBatch) -> tuple[Array, Array]:
+        extra = ((0, 0), (0, longest - batch.ops.shape[1]))
+        return np.pad(batch.ops, extra, constant_values=EMPTY), np.pad(batch.durations, extra)
+
+    (ops_a, tau_a), (ops_b, tau_b) = padded(a), padded(b)
+    return ProgramBatch(a.names, np.where(first[:, None], ops_a, ops_b), np.where(first[:, None], tau_a, tau_b))

@@ -15,7 +15,9 @@ from hycop.features import FeatureMap, FeatureRange, Observed, dimensionless_tim
 from hycop.grid import Array
 from hycop.policy import Inputs
 from hycop.primitive import outside_of
+from hycop.program import ProgramBatch, chosen
 from hycop.query import Query
+from hycop.schemes import Scheme
 
 TIME_TOLERANCE = 1e-6
 """Relative tolerance on the longest trained time: files in single precision round times."""
@@ -82,6 +84,30 @@ def barred_primitives(dictionary: Dictionary, query: Query) -> Array | None:
         return None
     inside = np.zeros(query.batch, dtype=bool)
     return np.stack([inside if outside is None else outside for outside in asked.values()], axis=1)
+
+
+@dataclass(frozen=True)
+class WithinTraining:
+    """Writes the programs of a classical scheme. Where a primitive of its cover was trained on other queries, it
+    composes the primitives of the first of ``covers`` without such a one, if there is one."""
+
+    scheme: Scheme
+    covers: Sequence[tuple[str, ...]]
+
+    def programs(self, query: Query, dictionary: Dictionary) -> ProgramBatch:
+        programs = self.scheme.programs(query, dictionary)
+        barred = barred_primitives(dictionary, query) if len(self.covers) > 1 else None
+        if barred is None:
+            return programs
+        names = list(dictionary)
+        lost = barred[:, np.unique(programs.ops)].any(axis=1)
+        for cover in self.covers:
+            better: Array = lost & ~barred[:, [names.index(name) for name in cover]].any(axis=1)
+            if better.any():
+                outer = self.scheme.outer if self.scheme.outer in cover else None
+                other = replace(self.scheme, cover=cover, outer=outer).programs(query, dictionary)
+                programs, lost = chosen(better, other, programs), lost & ~better
+        return programs
 
 
 @dataclass(frozen=True, eq=False)

@@ -74,3 +74,15 @@ def test_alone_it_is_flagged_where_it_was_not_trained() -> None:
     query = PROBLEM.queries(40, "id", 4)
     flagged = alone.answer(query).outside["primitive network"]
     assert np.array_equal(flagged, query.setting.params["cx"] > SLOWEST)
+
+
+def test_classical_programs_too_use_what_was_trained(model: hycop.HyCOP) -> None:
+    """Where the gate decides for a classical scheme, that of the network must not be taken outside its range."""
+    query = PROBLEM.queries(40, "id", 5)
+    fast = query.setting.params["cx"] > SLOWEST
+    gate = replace(model.model.gate, classical="Strang(outer=network)", cover=("network",))
+    programs = replace(model.model, gate=gate.closed()).programs(query)
+    used = [{step.primitive for step in program} for program in programs]
+    assert fast.any() and not fast.all()
+    assert [names == {"advection", "diffusion"} for names in used] == fast.tolist()
+    assert [names == {"network"} for names in used] == (~fast).tolist()

@@ -14,6 +14,7 @@ from hycop.grid import Array
 from hycop.metrics import find_metric
 from hycop.query import Query
 from hycop.schemes import Scheme, portfolio
+from hycop.scope import WithinTraining
 
 EQUAL_WORK = 1.02
 """Opponents may take at most this many times the policy's mean work."""
@@ -74,7 +75,7 @@ class Opponents:
         offered = portfolio(self.dictionary, self.query.setting, substeps, self.covers)
 
         def cost(scheme: Scheme, chosen: Array) -> float:
-            theirs = Composed(scheme, self.dictionary, self.refinement).solve(asked.take(chosen)).work
+            theirs = self._composed(scheme).solve(asked.take(chosen)).work
             return float(theirs.mean()) / (float(work[chosen].mean()) or 1.0)  # what takes no time takes no work
 
         every = np.argsort(work, kind="stable")
@@ -90,10 +91,14 @@ class Opponents:
                     break
         return costs
 
+    def _composed(self, scheme: Scheme) -> Composed:
+        covers = tuple(tuple(cover) for cover in self.covers or ())
+        return Composed(WithinTraining(scheme, covers), self.dictionary, self.refinement)
+
     def _mean_error(self, scheme: Scheme, count: int) -> float:
         if (scheme, count) not in self._known:
             part = self.query.take(slice(0, count))
-            states = Composed(scheme, self.dictionary, self.refinement).solve(part).states
+            states = self._composed(scheme).solve(part).states
             self._known[scheme, count] = float(errors_of(self.error, states, self.truth[:count], part).mean())
         return self._known[scheme, count]
 

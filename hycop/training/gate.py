@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
@@ -13,6 +14,7 @@ from hycop.evaluation import Composed, errors_of
 from hycop.execution import Outcome
 from hycop.grid import Array
 from hycop.schemes import Scheme, splitting
+from hycop.scope import WithinTraining
 
 EXTREME = 0.1
 """Fraction of the held-out queries that counts as extreme: those furthest out in their features."""
@@ -126,10 +128,12 @@ def gate(
     features: Array,
     refinement: int = 1,
     error: str = "rel_l2",
+    covers: Sequence[tuple[str, ...]] = (),
 ) -> Gate:
-    """Compares the learned states with those of ``scheme`` query by query; ``features`` are normalised."""
+    """Compares the learned states with those of ``scheme`` query by query; ``features`` are normalised. ``covers`` are
+    the sets of primitives that the scheme may compose where those of its own were not trained."""
     query, truth = held_out.query, held_out.truth
-    states, cost = Composed(scheme, dictionary, refinement).solve(query)
+    states, cost = Composed(WithinTraining(scheme, covers), dictionary, refinement).solve(query)
     ours, theirs = (errors_of(error, found, truth, query) for found in (learned.states, states))
     reach = np.abs(features).max(axis=1) if features.shape[1] else np.zeros(query.batch)
     if not (np.isfinite(ours.mean()) or np.isfinite(theirs.mean())):

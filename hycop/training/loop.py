@@ -185,7 +185,8 @@ def _judged(task: Task, config: TrainingConfig, policy: Policy, theta: Array) ->
         task.covers,
     )
     rival = opponents.best(query, learned.work)
-    found = gate(learned, rival, task.dictionary, task.held_out, inputs.features, config.refinement, config.metric)
+    decided_by = task.held_out, inputs.features, config.refinement, config.metric
+    found = gate(learned, rival, task.dictionary, *decided_by, task.covers)
     return replace(found, classical_when_repeated=_worse_when_repeated(task, config, programs, rival))
 
 
