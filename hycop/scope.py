@@ -100,9 +100,9 @@ class WithinTraining:
         if barred is None:
             return programs
         names = list(dictionary)
-        lost = barred[:, np.unique(programs.ops)].any(axis=1)
+        lost: Array = np.any(barred[:, np.unique(programs.ops)], axis=1)
         for cover in self.covers:
-            better: Array = lost & ~barred[:, [names.index(name) for name in cover]].any(axis=1)
+            better = lost & ~np.any(barred[:, [names.index(name) for name in cover]], axis=1)
             if better.any():
                 outer = self.scheme.outer if self.scheme.outer in cover else None
                 other = replace(self.scheme, cover=cover, outer=outer).programs(query, dictionary)
