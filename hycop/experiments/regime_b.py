@@ -37,7 +37,15 @@ MEDIAN = "median rel_l2"
 ALONE, ALONE_MEDIAN = "rel_l2 of the network alone", "median rel_l2 of the network alone"
 
 TRANSPORT, REACTION = ("advection", "diffusion"), ("reaction",)
-OURS: Mapping[str, Any] = {"samples": 120, "max_steps": 5, "tries": 1, "patterns": 1, "rounds": 1, "iterations": 2}
+OURS: Mapping[str, Any] = {
+    "samples": 120,
+    "max_steps": 5,
+    "tilts": 1,
+    "tries": 1,
+    "patterns": 1,
+    "rounds": 1,
+    "iterations": 1,
+}
 """Settings of our policies: a network costs a hundred times a textbook primitive, so fewer programs are tried."""
 
 EVOLUTION: Mapping[str, Any] = {
