@@ -25,10 +25,11 @@ POLICY: Mapping[str, Any] = {
     "shape": (32, 32),
     "samples": 16,
     "max_steps": 17,
+    "tilts": 1,
     "tries": 1,
     "patterns": 1,
     "rounds": 1,
-    "iterations": 2,
+    "iterations": 1,
 }
 PAPER = 7.97e-2
 """nRMSE of HyCOP-Hyb in the source paper."""

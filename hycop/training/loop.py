@@ -194,14 +194,17 @@ def _worse_when_repeated(task: Task, config: TrainingConfig, programs: ProgramBa
     """Whether the programs of some held-out queries, restarted from the truth at their end, are further from the limit
     of the dictionary than the classical scheme: a schedule for initial states need not suit later states.
 
-    Gains are there to leave the limit, so with them it cannot judge."""
+    Gains are there to leave the limit, so with them it cannot judge. What has no order (a network) has no limit either,
+    and later states are not known to suit its schedule."""
     if config.budget != "consistent":
         return False
+    cover = next((each for each in task.covers if all(task.dictionary[name].order is not None for name in each)), None)
+    if cover is None:
+        return True
     few = slice(0, CONTINUED)
     asked = task.held_out.query.take(few)
     query = Query(task.held_out.truth[few], asked.setting, asked.time)
-    most, cover = CONTINUED_SUBSTEPS, task.covers[0]
-    bottom = limit(task.dictionary, query, most=most, refinement=config.refinement, cover=cover).states
+    bottom = limit(task.dictionary, query, most=CONTINUED_SUBSTEPS, refinement=config.refinement, cover=cover).states
     learned, classical = (
         measure(each, task.dictionary, query, refinement=config.refinement, strict=False).states
         for each in (programs.take(np.arange(query.batch)), rival.programs(query, task.dictionary))
