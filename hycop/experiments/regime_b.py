@@ -107,6 +107,9 @@ HYBRIDS: Mapping[str, Hybrid] = {
     "{AD generic, reaction}, paper": Hybrid(
         {"ad": ("fno-film-direct", TRANSPORT)}, AS_PUBLISHED, EVOLUTION, PATH_B, gated=False
     ),
+    "learned, generic, paper": Hybrid(
+        _each("fno-film-direct", "fno-film-direct"), AS_PUBLISHED, EVOLUTION, LEARNED, gated=False
+    ),
 }
 """The dictionaries of the table; those that end in *paper* follow its protocol."""
 
