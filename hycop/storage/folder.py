@@ -21,8 +21,9 @@ from hycop.policy import PositionPolicy, SlotPolicy
 from hycop.primitive import Primitive
 from hycop.storage.assembly import assembled
 from hycop.storage.document import FILE, KIND, SCHEMA, ModelError, canonical, read_document, refusal, sealed, validated
+from hycop.storage.network import check_networks
 from hycop.storage.registry import arrays_of, changed_since, described, restored
-from hycop.storage.sealing import check_files, file_hash
+from hycop.storage.sealing import check_files, file_hash, listed_files
 from hycop.storage.weights import read_weights, write_weights
 from hycop.version import __version__
 
@@ -63,10 +64,12 @@ def load_model(folder: str | Path, primitives: Mapping[str, Primitive] | None = 
     those of the folder, if it has some for them."""
     path = _located(Path(folder))
     document = read_document(path)
+    files = listed_files(path, document.files)
+    check_networks(path, document.dictionary, files, primitives or {})
     check_files(path, document.files)
     weights: dict[str, Mapping[str, Array]] = {}
-    for name in document.files:
-        weights |= read_weights(path.with_name(name))
+    for file in files:
+        weights |= read_weights(file)
     dictionary = restored(path, document, primitives or {}, weights)
     return changed_since(assembled(path, document, dictionary), document)
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 from pathlib import Path
 
 from hycop.errors import HyCOPError, OutputError
@@ -16,6 +15,7 @@ from hycop.storage.document import (
     NETWORK,
     ModelError,
     NetworkDocument,
+    PrimitivePart,
     at_field,
     canonical,
     read_network,
@@ -24,11 +24,11 @@ from hycop.storage.document import (
     validated,
 )
 from hycop.storage.registry import described
-from hycop.storage.sealing import check_files, file_hash
-from hycop.storage.weights import LARGEST_HEADER, read_weights, write_weights
+from hycop.storage.sealing import check_files, file_hash, listed_files
+from hycop.storage.weights import Layout, read_layout, read_weights, write_weights
 from hycop.version import __version__
 
-FILE, WEIGHTS, GROUP = "net.json", "weights.safetensors", "network"
+FILE, WEIGHTS, GROUP, KIND = "net.json", "weights.safetensors", "network", "NeuralOperator"
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,23 +77,15 @@ def load_network(folder: str | Path) -> Network:
     """The network of a folder; a folder that is not what ``save_network`` writes is refused in one line."""
     path = _located(Path(folder))
     document = read_network(path)
-    part = document.primitive
-    if part.primitive != "NeuralOperator" or part.options is None or set(document.files) != {WEIGHTS}:
-        raise refusal(path, f"field 'primitive' is {part.primitive!r:.60}: NeuralOperator with {WEIGHTS} is needed")
-    with at_field(path, "primitive"):
-        try:
-            options = {name: tuple(value) if isinstance(value, list) else value for name, value in part.options.items()}
-            bare = NeuralOperator(**options)  # type: ignore[arg-type]
-        except (TypeError, ValueError, AttributeError) as error:
-            if isinstance(error, HyCOPError):
-                raise
-            raise refusal(path, f"field 'primitive.options': {error}") from None
-        needed = 4 * sum(prod(shape) for shape in bare.plan.shapes().values())
-    weights = path.with_name(WEIGHTS)
+    part, weights = document.primitive, path.with_name(WEIGHTS)
+    if part.primitive != KIND or part.options is None or set(document.files) != {WEIGHTS}:
+        raise refusal(path, f"field 'primitive' is {part.primitive!r:.60}: {KIND} with {WEIGHTS} is needed")
     if weights.is_symlink():
         raise refusal(weights, "is a link; replace it by the file itself")
-    if weights.is_file() and weights.stat().st_size > needed + LARGEST_HEADER:
-        raise refusal(weights, f"has {weights.stat().st_size} bytes, but this network has {needed} bytes of weights")
+    bare = _bare(path, "primitive", part)
+    listed_files(path, document.files)
+    # before the hash, which takes long for a file that is far too large
+    _check_layout(weights, GROUP, bare, read_layout(weights).get(GROUP, {}))
     check_files(path, document.files)
     held = read_weights(weights)
     if set(held) != {GROUP}:
@@ -102,6 +94,53 @@ def load_network(folder: str | Path) -> Network:
         primitive = bare.with_arrays(held[GROUP])
     errors = [float(error) for error in document.errors]
     return Network(primitive, document.problem, document.settings, document.seed, document.source, errors)
+
+
+def check_networks(path: Path, parts: Sequence[PrimitivePart], files: Sequence[Path], given: Collection[str]) -> None:
+    """Refuses files of weights that do not hold what the networks of a model need; no array is read.
+
+    ``given`` names primitives that the caller has made.
+    """
+    networks = {
+        f"dictionary.{index}": part
+        for index, part in enumerate(parts)
+        if part.primitive == KIND and part.options is not None and part.name not in given
+    }
+    if networks:
+        held: dict[str, Mapping[str, Layout]] = {}
+        for file in files:
+            held |= read_layout(file)
+        for place, part in networks.items():
+            _check_layout(path, place, _bare(path, place, part), held.get(part.name, {}))
+
+
+def _bare(path: Path, place: str, part: PrimitivePart) -> NeuralOperator:
+    """A network without weights."""
+    with at_field(path, place):
+        try:
+            options = {
+                name: tuple(value) if isinstance(value, list) else value for name, value in (part.options or {}).items()
+            }
+            bare = NeuralOperator(**options)  # type: ignore[arg-type]
+            bare.plan.shapes()  # small enough, and torch is there
+        except (TypeError, ValueError, AttributeError) as error:
+            if isinstance(error, HyCOPError):
+                raise
+            raise refusal(path, f"field '{place}.options': {error}") from None
+    return bare
+
+
+def _check_layout(path: Path, place: str, bare: NeuralOperator, held: Mapping[str, Layout]) -> None:
+    """The arrays of a network have the names, shapes and type of its architecture."""
+    from hycop.networks.module import check_shapes  # needs torch, which a network has asked for before
+
+    with at_field(path, place):
+        check_shapes({name: each.shape for name, each in held.items()}, bare.plan.shapes())
+    for name, each in held.items():
+        if each.dtype != "F32":
+            raise refusal(
+                path, f"field '{place}': array '{name}' is {each.dtype}, but networks are F32; train it again"
+            )
 
 
 def load_primitive(folder: str | Path) -> NeuralOperator:

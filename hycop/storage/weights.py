@@ -6,7 +6,9 @@ import json
 import os
 import reprlib
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -19,9 +21,7 @@ from hycop.errors import InvalidInputError
 from hycop.files import replacing
 from hycop.grid import Array
 from hycop.storage.document import ModelError, refusal
-
-LARGEST = 4 * 2**30
-"""Most bytes in a file of weights."""
+from hycop.storage.sealing import LARGEST, check_inside
 
 LARGEST_HEADER = 2**20
 """Most bytes in the header that describes the arrays."""
@@ -68,22 +68,37 @@ def _storable(primitive: str, name: object, array: object) -> Array:
     return np.array(values, dtype=values.dtype.newbyteorder("="), order="C")
 
 
+@dataclass(frozen=True)
+class Layout:
+    """What the header of a file says of one array: its type, as in ``DTYPES``, and its shape."""
+
+    dtype: str
+    shape: tuple[int, ...]
+
+
+def read_layout(path: str | os.PathLike[str]) -> dict[str, dict[str, Layout]]:
+    """The types and shapes of the arrays of primitives, {primitive: {name: layout}}. No array is read."""
+    path = Path(path)
+    with _opened(path) as file:
+        _, header, _ = _checked_header(path, file)
+    out: dict[str, dict[str, Layout]] = {}
+    for key, entry in header.items():
+        primitive, _, name = key.partition("/")
+        out.setdefault(primitive, {})[name] = Layout(entry["dtype"], tuple(entry["shape"]))
+    return out
+
+
 def read_weights(path: str | os.PathLike[str]) -> dict[str, dict[str, Array]]:
     """Reads the arrays of primitives, {primitive: {name: array}}. Refuses any file that ``write_weights`` cannot have
     written. Size, header and layout are checked before the arrays are read."""
     path = Path(path)
+    with _opened(path) as file:
+        start, _, size = _checked_header(path, file)
+        body = file.read(size)
+    if len(body) != size:
+        raise _damaged(path, "it became shorter while it was read")
     try:
-        _check_inside(path)
-        # without blocking, since a FIFO would wait for a writer
-        with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
-            content = _checked_content(path, file)
-    except (OSError, RuntimeError) as error:
-        if isinstance(error, ModelError):
-            raise
-        reason = getattr(error, "strerror", None) or error
-        raise refusal(path, f"cannot be read ({reason}); restore it or train again") from None
-    try:
-        tensors: dict[str, Array] = safetensors.numpy.load(content)
+        tensors: dict[str, Array] = safetensors.numpy.load(start + body)
     except (SafetensorError, ValueError) as error:
         raise _damaged(path, str(error)) from None
     out: dict[str, dict[str, Array]] = {}
@@ -95,18 +110,27 @@ def read_weights(path: str | os.PathLike[str]) -> dict[str, dict[str, Array]]:
     return out
 
 
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    """The file, if it is one of the folder's own; what cannot be read is refused."""
+    try:
+        check_inside(path)
+        # without blocking, since a FIFO would wait for a writer
+        with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
+            yield file
+    except (OSError, RuntimeError) as error:
+        if isinstance(error, ModelError):
+            raise
+        reason = getattr(error, "strerror", None) or error
+        raise refusal(path, f"cannot be read ({reason}); restore it or train again") from None
+
+
 def _damaged(path: Path, reason: str) -> ModelError:
     return refusal(path, f"damaged: {reason}; restore it or train again")
 
 
-def _check_inside(path: Path) -> None:
-    """Refuses a link to a file outside the folder: a model folder is whole by itself."""
-    if path.is_symlink() and not path.resolve().is_relative_to(path.parent.resolve()):
-        raise refusal(path, "is a link to a file outside its folder; replace it by the file itself")
-
-
-def _checked_content(path: Path, file: BinaryIO) -> bytes:
-    """All bytes of the file, after its layout was checked."""
+def _checked_header(path: Path, file: BinaryIO) -> tuple[bytes, dict[str, Any], int]:
+    """The first bytes of a file up to its arrays, what they say, and how many bytes the arrays have."""
     about = os.fstat(file.fileno())
     if not stat.S_ISREG(about.st_mode):
         raise refusal(path, "is not a plain file; replace it by one")
@@ -118,11 +142,9 @@ def _checked_content(path: Path, file: BinaryIO) -> bytes:
         raise _damaged(path, f"its header has {length} bytes, the file {about.st_size}")
     header = file.read(length)
     size = about.st_size - 8 - length
-    _check_layout(path, _parsed(path, header), size)
-    body = file.read(size)
-    if len(header) + len(body) != about.st_size - 8:
-        raise _damaged(path, "it became shorter while it was read")
-    return start + header + body
+    content = _parsed(path, header)
+    _check_layout(path, content, size)
+    return start + header, content, size
 
 
 def _parsed(path: Path, header: bytes) -> dict[str, Any]:

@@ -66,7 +66,16 @@ class NeuralOperator:
         self._check()
 
     def _check(self) -> None:
+        for name in ("processes", "boundary", "conserved"):
+            given = getattr(self, name)
+            if not isinstance(given, tuple) or not all(isinstance(part, str) for part in given):
+                raise InvalidInputError(f"{name} of a network is {given!r:.60}: names are needed")
+        for name in ("states", "spreads", "measured"):
+            if not np.isfinite(list(getattr(self, name).values())).all():
+                raise InvalidInputError(f"{name} of a network: finite numbers are needed")
         plan, told = self.plan, self.told
+        if any(axis is not None and axis >= plan["axes"] for _, axis in self.numbers.values()):
+            raise InvalidInputError(f"numbers of a network of {plan['axes']} axes: there is no such axis")
         if not self.processes or not set(self.boundary) <= BOUNDARIES or len(self.boundary) != plan["axes"]:
             raise InvalidInputError("a network needs processes, and one boundary for each of its axes")
         sizes = {"channels": len(self.states), "numbers": len(self.numbers), "timed": len(told.timed)}
