@@ -1,0 +1,370 @@
+"""Error estimates without a truth, and answers to a tolerance.
+
+The estimate is the distance of an answer u(m, h) to its refinement in the program and in the grid:
+
+    d = ‖u − v‖ / ‖v‖,   v = u(4m, h) + u(m, h/2) − u(m, h)
+
+where m counts the cuts of the program and h is the width of a cell. The two refinements are run one by one and their
+corrections added, which costs less than to refine both at once. For m = 1 the program is the policy's own. Finer ones
+are those of the classical scheme at the model's gate, because a learned program that is repeated is of first order and
+a classical one of second.
+
+``Calibration`` turns d into an error that 90 % of the held-out queries of a run stay below. It holds for queries like
+those of training. What both the answer and its refinement lack is not seen: a process that the equation of the model
+misses, wrong coefficients, detail of the initial state below the width of a cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import linprog
+
+from hycop.data import Dataset
+from hycop.dictionary import Dictionary
+from hycop.errors import InvalidInputError
+from hycop.evaluation import errors_of
+from hycop.execution import Outcome, measure
+from hycop.grid import STENCIL, Array
+from hycop.program import ProgramBatch
+from hycop.query import Query
+
+COVERED = 0.9
+"""Fraction of the queries in distribution whose error is below the calibrated estimate."""
+
+CUT, FINER = 4, 2
+"""The refined program is cut this many times as finely; the refined grid is this many times finer."""
+
+UNCALIBRATED = 2.0
+"""Times the distance that an estimate is without a calibration. Calibrated ones are 1.2 to 1.6 times the distance."""
+
+UNSEEN = 0.05
+"""Fraction of the median held-out error that is added to every distance: errors may cancel in a distance."""
+
+MOST_CALIBRATED = 200
+"""Held-out queries of a calibration."""
+
+OWN_CUT = 2
+"""Up to this many cuts the policy writes the program, for as many parts of the query time; beyond, the scheme."""
+
+CUTS = (1, OWN_CUT, 4, 8, 16, 32, 64)
+GRIDS = (1, 1.5, 2, 3, 4, 6, 8)
+MOST_FINER = {1: 8, 2: 4, 3: 2}
+"""Refinements of answers to a tolerance: cuts of programs, and cells along an axis relative to the model's own, where
+these are whole; the most of them by number of axes."""
+
+LEAST_ORDER, EXPECTED_ORDER, BEST_ORDER = 0.5, 2.0, 5.0
+"""Orders of convergence with the grid: at least and at most that measured; and that expected before it is."""
+
+
+class Level(NamedTuple):
+    """How far an answer is refined: cuts of the program, and cells along each axis for each of the query's."""
+
+    cut: int
+    refinement: int
+
+
+Writer = Callable[[Query, int], ProgramBatch]
+"""Writes programs for queries, cut that many times."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ladder:
+    """Answers of one model at any level; its own are of level (1, ``refinement``)."""
+
+    own: Writer
+    classical: Writer
+    dictionary: Dictionary
+    refinement: int
+    metric: str
+
+    @property
+    def start(self) -> Level:
+        return Level(1, self.refinement)
+
+    def levels(self, query: Query) -> tuple[Level, ...]:
+        """The levels of answers to a tolerance, the model's own first."""
+        most = MOST_FINER[query.grid.axes] if self.refines_grid(query) else 1
+        grids = [self.refinement * factor for factor in GRIDS if factor <= most]
+        return tuple(Level(cut, int(grid)) for grid in grids if grid == int(grid) for cut in CUTS)
+
+    def programs(self, query: Query, cut: int) -> ProgramBatch:
+        return (self.own if cut <= OWN_CUT else self.classical)(query, cut)
+
+    def run(self, query: Query, level: Level) -> Outcome:
+        """States that became NaN or infinite are results."""
+        programs = self.programs(query, level.cut)
+        return measure(programs, self.dictionary, query, refinement=level.refinement, strict=False)
+
+    def refines_grid(self, query: Query) -> bool:
+        """Whether a finer grid says something about the error: networks do not converge with it."""
+        converges = all(primitive.order is not None for primitive in self.dictionary.values())
+        return converges and min(query.grid.shape) >= STENCIL
+
+    def distance(self, states: Array, finer: Array, query: Query) -> Array:
+        return errors_of(self.metric, states, finer, query)
+
+
+class Gap(NamedTuple):
+    """Distances (batch,) of answers to their refinement: ``total``, and to the finer ``program`` and ``grid`` alone."""
+
+    total: Array
+    program: Array
+    grid: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """Answers to a batch of queries at several levels. Each is computed once."""
+
+    ladder: Ladder
+    query: Query
+    _known: dict[Level, tuple[Array, Outcome]] = field(default_factory=dict)
+
+    @classmethod
+    def starting_from(cls, ladder: Ladder, query: Query, own: Outcome) -> Runs:
+        return cls(ladder, query, {ladder.start: (np.ones(query.batch, dtype=bool), own)})
+
+    def outcome(self, rows: Array, level: Level) -> Outcome:
+        """States and work of some queries at a level."""
+        if level not in self._known:
+            blank = Outcome(np.empty_like(self.query.u0), np.zeros(self.query.batch))
+            self._known[level] = np.zeros(self.query.batch, dtype=bool), blank
+        done, (states, work) = self._known[level]
+        new = rows[~done[rows]]
+        if new.size:
+            states[new], work[new] = self.ladder.run(self.query.take(new), level)
+            done[new] = True
+        return Outcome(states[rows], work[rows])
+
+    def work(self) -> Array:
+        """The work of all runs together, (batch,)."""
+        total: Array = sum((work for _, (_, work) in self._known.values()), np.zeros(self.query.batch))
+        return total
+
+    def gap(self, rows: Array, level: Level) -> Gap:
+        """Distances of answers to their refinement, which is computed where it is not known yet."""
+        ladder, query = self.ladder, self.query.take(rows)
+        own = self.outcome(rows, level).states
+        cut = self.outcome(rows, Level(CUT * level.cut, level.refinement)).states
+        program = ladder.distance(own, cut, query)
+        if not ladder.refines_grid(query):
+            return Gap(program, program, np.zeros(rows.size))
+        fine = self.outcome(rows, Level(level.cut, FINER * level.refinement)).states
+        return Gap(ladder.distance(own, cut + fine - own, query), program, ladder.distance(own, fine, query))
+
+    def growth(self, rows: Array, level: Level) -> tuple[Array, Array]:
+        """Exponents of the work with the cuts of the program and with the refinement of the grid, (batch,) each, from
+        the runs of ``gap``."""
+        own = self.outcome(rows, level).work
+        cut = self.outcome(rows, Level(CUT * level.cut, level.refinement)).work
+        if not self.ladder.refines_grid(self.query):
+            return np.log(cut / own) / np.log(CUT), np.zeros(rows.size)
+        fine = self.outcome(rows, Level(level.cut, FINER * level.refinement)).work
+        return np.log(cut / own) / np.log(CUT), np.log(fine / own) / np.log(FINER)
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """An error that 90 % of the queries in distribution stay below: scale · (T / longest)^growth · (d + floor).
+
+    ``growth`` is that of the 90 % quantile of error over distance with the query time T, which is clipped to the times
+    of training, and ``scale`` makes the fraction of the ``samples`` held-out queries right (split conformal).
+    """
+
+    scale: float
+    growth: float
+    shortest: float
+    longest: float
+    floor: float
+    samples: int
+
+    @classmethod
+    def of(cls, errors: Array, distances: Array, times: Array) -> Calibration | None:
+        """The calibration on queries whose errors are known; None if too few of them are finite or take time."""
+        later = times > 0
+        errors, distances, times = errors[later], distances[later], times[later]
+        if not errors.size or not np.isfinite(np.median(errors)):
+            return None
+        tiny = np.finfo(np.float64).tiny
+        floor = max(UNSEEN * float(np.median(errors)), tiny)
+        with np.errstate(invalid="ignore"):
+            ratio = np.log(np.maximum(errors, tiny)) - np.log(distances + floor)
+        ratio[np.isnan(ratio)] = -np.inf  # an infinite error with an infinite estimate
+        shortest, longest = float(times.min()), float(times.max())
+        growth = _quantile_slope(np.log(times / longest), ratio)
+        rest = np.sort(ratio - growth * np.log(times / longest))
+        rank = int(np.ceil(COVERED * (rest.size + 1)))
+        if rank > rest.size or not np.isfinite(rest[rank - 1]):
+            return None
+        return cls(float(np.exp(rest[rank - 1])), growth, shortest, longest, floor, int(rest.size))
+
+    def bound(self, distances: Array, times: Array) -> Array:
+        lasting = np.clip(times, self.shortest, self.longest) / self.longest
+        out: Array = np.where(times > 0, self.scale * lasting**self.growth * (distances + self.floor), 0.0)
+        return out
+
+
+def _quantile_slope(x: Array, y: Array) -> float:
+    """Slope b of the line a + b x below which 90 % of y lie: argmin Σ ρ(y − a − b x), ρ(r) = 0.9 r⁺ + 0.1 r⁻."""
+    finite = np.isfinite(y)
+    x, y = x[finite], y[finite]
+    if x.size < 2 or np.ptp(x) < 1e-6:
+        return 0.0
+    ones, unit = np.ones((x.size, 1)), np.eye(x.size)
+    line = np.hstack([ones, -ones, x[:, None], -x[:, None]])
+    cost = np.concatenate([np.zeros(4), np.full(x.size, COVERED), np.full(x.size, 1 - COVERED)])
+    found = linprog(cost, A_eq=np.hstack([line, unit, -unit]), b_eq=y, method="highs")
+    return 0.0 if found.x is None else float(found.x[2] - found.x[3])
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """Estimated relative errors (batch,) of answers, without a truth, in the metric that the model was trained with.
+
+    ``error`` is calibrated so that 90 % of the queries in distribution err less, or else twice the ``distance`` to the
+    refined answer, which is as large as the error in most cases. ``work`` (batch,) is what the estimate took, without
+    the answer itself.
+    """
+
+    error: Array
+    distance: Array
+    work: Array
+    calibrated: bool
+
+
+def bounded(calibration: Calibration | None, distances: Array, times: Array) -> Array:
+    """The estimated errors of answers by their distance to the refined ones."""
+    return UNCALIBRATED * distances if calibration is None else calibration.bound(distances, times)
+
+
+def estimate(ladder: Ladder, query: Query, own: Outcome, calibration: Calibration | None) -> Estimate:
+    """The estimated errors of a model's own answers."""
+    runs = Runs.starting_from(ladder, query, own)
+    distance = runs.gap(np.arange(query.batch), ladder.start).total
+    error = bounded(calibration, distance, query.time)
+    return Estimate(error, distance, runs.work() - own.work, calibration is not None)
+
+
+def calibrated(ladder: Ladder, held_out: Dataset) -> Calibration | None:
+    """The calibration of a model's estimates on queries that it was not trained on."""
+    count = min(held_out.query.batch, MOST_CALIBRATED)
+    some = np.linspace(0, held_out.query.batch - 1, count).astype(np.int64)
+    query = held_out.query.take(some)
+    own = ladder.run(query, ladder.start)
+    errors = errors_of(ladder.metric, own.states, held_out.truth[some], query)
+    return Calibration.of(errors, estimate(ladder, query, own, None).distance, query.time)
+
+
+def checked_tolerance(tol: object, name: str = "tol") -> float:
+    if isinstance(tol, bool) or not isinstance(tol, int | float | np.integer | np.floating) or not 0 < tol < np.inf:
+        raise InvalidInputError(f"{name} is {tol!r}: a relative error above zero is needed, as 1e-3")
+    return float(tol)
+
+
+class Reached(NamedTuple):
+    """Answers to a tolerance: the level (batch, 2) of each, its states and work, and its estimate."""
+
+    levels: Array
+    outcome: Outcome
+    estimate: Estimate
+
+
+def to_tolerance(ladder: Ladder, query: Query, own: Outcome, calibration: Calibration | None, tol: float) -> Reached:
+    """Refines each query's program and grid until its estimated error is at most ``tol``.
+
+    Each estimate also says what part of the error a finer program and a finer grid would remove, and how much work they
+    would take. The next level is the cheapest that is expected to reach the tolerance. Where none is, the answer with
+    the smallest estimate stays.
+    """
+    runs, climb = Runs.starting_from(ladder, query, own), Climb.of(ladder, query)
+    best = np.tile(climb.level[:1], (query.batch, 1))
+    error, distance = np.full((2, query.batch), np.inf)
+    pending = np.arange(query.batch)
+    while pending.size:
+        going_on = [pending[:0]]
+        for level in map(Level._make, np.unique(climb.level[pending], axis=0).tolist()):
+            rows = pending[(climb.level[pending] == level).all(axis=1)]
+            gap, times = runs.gap(rows, level), query.time[rows]
+            found = bounded(calibration, gap.total, times)
+            kept = found < error[rows]
+            error[rows[kept]], distance[rows[kept]], best[rows[kept]] = found[kept], gap.total[kept], level
+            wanting = found > tol
+            part = Gap(*(each[wanting] for each in gap))
+            allowed = _allowed_distance(calibration, tol, times[wanting])
+            going_on.append(climb.advance(rows[wanting], level, part, runs.growth(rows[wanting], level), allowed))
+        pending = np.concatenate(going_on)
+    states, work = np.empty_like(query.u0), np.empty(query.batch)
+    for level in map(Level._make, np.unique(best, axis=0).tolist()):
+        rows = np.flatnonzero((best == level).all(axis=1))
+        states[rows], work[rows] = runs.outcome(rows, level)
+    made = Estimate(error, distance, runs.work() - work, calibration is not None)
+    return Reached(best, Outcome(states, work), made)
+
+
+def _allowed_distance(calibration: Calibration | None, tol: float, times: Array) -> Array:
+    """The largest distance whose estimated error is ``tol``; negative if there is none."""
+    zero, one = (bounded(calibration, np.full(times.size, value), times) for value in (0.0, 1.0))
+    return np.divide(tol - zero, one - zero, out=np.full(times.size, np.inf), where=one > zero)
+
+
+@dataclass(frozen=True, eq=False)
+class Climb:
+    """Where each query stands on the ladder, and the order of its grid: NaN until two grids have been tried."""
+
+    levels: tuple[Level, ...]
+    level: Array
+    order: Array
+    coarser: Array
+    """The grid and the distance to a finer one, at the last grid before this, (batch, 2)."""
+
+    @classmethod
+    def of(cls, ladder: Ladder, query: Query) -> Climb:
+        unknown = np.full(query.batch, np.nan)
+        levels = ladder.levels(query)
+        return cls(levels, np.tile(levels[0], (query.batch, 1)), unknown, np.full((query.batch, 2), np.nan))
+
+    def advance(self, rows: Array, level: Level, gap: Gap, growth: tuple[Array, Array], allowed: Array) -> Array:
+        """Moves queries at one level to the next; returns those that moved."""
+        self._measure(rows, level, gap)
+        order = self.order[rows, None]
+        expected = np.where(np.isnan(order), EXPECTED_ORDER, order)
+        cuts, grids = np.array(self.levels).T
+        cut, finer = cuts / level.cut, grids / level.refinement
+        gain = np.array([_program_gain(one) for one in cuts]) / _program_gain(level.cut)
+        above = (cut >= 1) & (finer >= 1) & (cut * finer > 1)
+        cost = np.where(above, cut ** growth[0][:, None] * finer ** growth[1][:, None], np.inf)
+        share = gap.total / (gap.program + gap.grid)
+
+        def distances(order: Array) -> Array:
+            return share[:, None] * (gap.program[:, None] / gain + gap.grid[:, None] / finer**order)
+
+        with np.errstate(invalid="ignore"):
+            reaching = distances(expected) <= allowed[:, None]
+            hoped = (np.isnan(order) & (distances(np.full_like(order, BEST_ORDER)) <= allowed[:, None])).any(axis=1)
+        target = np.argmin(np.where(reaching, cost, np.inf), axis=1)
+        following = np.array(self.levels)[target]
+        found = (reaching & np.isfinite(cost)).any(axis=1)
+        # a finer grid is known already, and shows the order
+        known = Level(level.cut, FINER * level.refinement)
+        if known in self.levels:
+            following[~found & hoped] = known
+            found |= hoped
+        self.level[rows[found]] = following[found]
+        return rows[found]
+
+    def _measure(self, rows: Array, level: Level, gap: Gap) -> None:
+        grid, before = self.coarser[rows].T
+        with np.errstate(divide="ignore", invalid="ignore"):
+            seen = np.log(before / gap.grid) / np.log(level.refinement / grid)
+        finer = level.refinement > grid
+        self.order[rows[finer]] = np.clip(seen[finer], LEAST_ORDER, BEST_ORDER)
+        self.coarser[rows] = np.stack([np.full(rows.size, level.refinement), gap.grid], axis=1)
+
+
+def _program_gain(cut: int) -> float:
+    """By how much a cut lowers the error of the composition."""
+    return 1.0 if cut == 1 else 1.6 if cut == OWN_CUT else 6.0 * (cut / CUT) ** 2
