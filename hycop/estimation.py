@@ -11,13 +11,14 @@ a classical one of second.
 
 ``Calibration`` turns d into an error that 90 % of the held-out queries of a run stay below. It holds for queries like
 those of training. What both the answer and its refinement lack is not seen: a process that the equation of the model
-misses, wrong coefficients, detail of the initial state below the width of a cell.
+misses, or wrong coefficients. Detail of the initial state below the width of a cell is not in the grid values either;
+its effect is estimated where answers are refined to a tolerance.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -25,10 +26,9 @@ from scipy.optimize import linprog
 
 from hycop.data import Dataset
 from hycop.dictionary import Dictionary
-from hycop.errors import InvalidInputError
 from hycop.evaluation import errors_of
-from hycop.execution import Outcome, measure
-from hycop.grid import STENCIL, Array
+from hycop.execution import Outcome, measure, refined_query
+from hycop.grid import STENCIL, Array, Grid, changed, restrict
 from hycop.program import ProgramBatch
 from hycop.query import Query
 
@@ -49,15 +49,6 @@ MOST_CALIBRATED = 200
 
 OWN_CUT = 2
 """Up to this many cuts the policy writes the program, for as many parts of the query time; beyond, the scheme."""
-
-CUTS = (1, OWN_CUT, 4, 8, 16, 32, 64)
-GRIDS = (1, 1.5, 2, 3, 4, 6, 8)
-MOST_FINER = {1: 8, 2: 4, 3: 2}
-"""Refinements of answers to a tolerance: cuts of programs, and cells along an axis relative to the model's own, where
-these are whole; the most of them by number of axes."""
-
-LEAST_ORDER, EXPECTED_ORDER, BEST_ORDER = 0.5, 2.0, 5.0
-"""Orders of convergence with the grid: at least and at most that measured; and that expected before it is."""
 
 
 class Level(NamedTuple):
@@ -84,12 +75,6 @@ class Ladder:
     @property
     def start(self) -> Level:
         return Level(1, self.refinement)
-
-    def levels(self, query: Query) -> tuple[Level, ...]:
-        """The levels of answers to a tolerance, the model's own first."""
-        most = MOST_FINER[query.grid.axes] if self.refines_grid(query) else 1
-        grids = [self.refinement * factor for factor in GRIDS if factor <= most]
-        return tuple(Level(cut, int(grid)) for grid in grids if grid == int(grid) for cut in CUTS)
 
     def programs(self, query: Query, cut: int) -> ProgramBatch:
         return (self.own if cut <= OWN_CUT else self.classical)(query, cut)
@@ -122,11 +107,12 @@ class Runs:
 
     ladder: Ladder
     query: Query
-    _known: dict[Level, tuple[Array, Outcome]] = field(default_factory=dict)
+    _known: dict[Level, tuple[Array, Outcome]]
+    _more: Array
 
     @classmethod
     def starting_from(cls, ladder: Ladder, query: Query, own: Outcome) -> Runs:
-        return cls(ladder, query, {ladder.start: (np.ones(query.batch, dtype=bool), own)})
+        return cls(ladder, query, {ladder.start: (np.ones(query.batch, dtype=bool), own)}, np.zeros(query.batch))
 
     def outcome(self, rows: Array, level: Level) -> Outcome:
         """States and work of some queries at a level."""
@@ -142,7 +128,7 @@ class Runs:
 
     def work(self) -> Array:
         """The work of all runs together, (batch,)."""
-        total: Array = sum((work for _, (_, work) in self._known.values()), np.zeros(self.query.batch))
+        total: Array = sum((work for _, (_, work) in self._known.values()), self._more)
         return total
 
     def gap(self, rows: Array, level: Level) -> Gap:
@@ -154,7 +140,25 @@ class Runs:
         if not ladder.refines_grid(query):
             return Gap(program, program, np.zeros(rows.size))
         fine = self.outcome(rows, Level(level.cut, FINER * level.refinement)).states
-        return Gap(ladder.distance(own, cut + fine - own, query), program, ladder.distance(own, fine, query))
+        with np.errstate(invalid="ignore", over="ignore"):
+            both = cut + fine - own
+        return Gap(ladder.distance(own, both, query), program, ladder.distance(own, fine, query))
+
+    def unseen(self, rows: Array) -> Array:
+        """What no refinement removes: the effect of detail of the initial state below the width h of a cell, (batch,).
+
+        The effect of detail between h and 2h is measured by leaving it out. It is extrapolated by the ratio of the
+        details of the initial state left out at 2h and at 4h. Zero on grids that cannot be coarsened that far."""
+        query = self.query.take(rows)
+        if not all(n % 4 == 0 and n // 4 >= STENCIL for n in query.grid.shape):
+            return np.zeros(rows.size)
+        distance = self.ladder.distance
+        twice, four = (_without_detail(query, factor) for factor in (2, 4))
+        done = self.ladder.run(twice, self.ladder.start)
+        self._more[rows] += done.work
+        half, quarter = (distance(query.u0, other.u0, query) for other in (twice, four))
+        ratio = np.divide(half, quarter, out=np.zeros(rows.size), where=quarter > 0)
+        return distance(self.outcome(rows, self.ladder.start).states, done.states, query) * ratio
 
     def growth(self, rows: Array, level: Level) -> tuple[Array, Array]:
         """Exponents of the work with the cuts of the program and with the refinement of the grid, (batch,) each, from
@@ -165,6 +169,15 @@ class Runs:
             return np.log(cut / own) / np.log(CUT), np.zeros(rows.size)
         fine = self.outcome(rows, Level(level.cut, FINER * level.refinement)).work
         return np.log(cut / own) / np.log(CUT), np.log(fine / own) / np.log(FINER)
+
+
+def _without_detail(query: Query, factor: int) -> Query:
+    """The query with an initial state that knows only the averages of ``factor`` cells along each axis."""
+    grid = query.grid
+    shape = tuple(n // factor for n in grid.shape)
+    coarse = query.setting.with_grid(Grid(shape, grid.lengths, grid.boundary))
+    averages = changed(query, u0=restrict(query.u0, shape), setting=coarse)
+    return changed(query, u0=refined_query(averages, factor).u0)
 
 
 @dataclass(frozen=True)
@@ -257,114 +270,3 @@ def calibrated(ladder: Ladder, held_out: Dataset) -> Calibration | None:
     own = ladder.run(query, ladder.start)
     errors = errors_of(ladder.metric, own.states, held_out.truth[some], query)
     return Calibration.of(errors, estimate(ladder, query, own, None).distance, query.time)
-
-
-def checked_tolerance(tol: object, name: str = "tol") -> float:
-    if isinstance(tol, bool) or not isinstance(tol, int | float | np.integer | np.floating) or not 0 < tol < np.inf:
-        raise InvalidInputError(f"{name} is {tol!r}: a relative error above zero is needed, as 1e-3")
-    return float(tol)
-
-
-class Reached(NamedTuple):
-    """Answers to a tolerance: the level (batch, 2) of each, its states and work, and its estimate."""
-
-    levels: Array
-    outcome: Outcome
-    estimate: Estimate
-
-
-def to_tolerance(ladder: Ladder, query: Query, own: Outcome, calibration: Calibration | None, tol: float) -> Reached:
-    """Refines each query's program and grid until its estimated error is at most ``tol``.
-
-    Each estimate also says what part of the error a finer program and a finer grid would remove, and how much work they
-    would take. The next level is the cheapest that is expected to reach the tolerance. Where none is, the answer with
-    the smallest estimate stays.
-    """
-    runs, climb = Runs.starting_from(ladder, query, own), Climb.of(ladder, query)
-    best = np.tile(climb.level[:1], (query.batch, 1))
-    error, distance = np.full((2, query.batch), np.inf)
-    pending = np.arange(query.batch)
-    while pending.size:
-        going_on = [pending[:0]]
-        for level in map(Level._make, np.unique(climb.level[pending], axis=0).tolist()):
-            rows = pending[(climb.level[pending] == level).all(axis=1)]
-            gap, times = runs.gap(rows, level), query.time[rows]
-            found = bounded(calibration, gap.total, times)
-            kept = found < error[rows]
-            error[rows[kept]], distance[rows[kept]], best[rows[kept]] = found[kept], gap.total[kept], level
-            wanting = found > tol
-            part = Gap(*(each[wanting] for each in gap))
-            allowed = _allowed_distance(calibration, tol, times[wanting])
-            going_on.append(climb.advance(rows[wanting], level, part, runs.growth(rows[wanting], level), allowed))
-        pending = np.concatenate(going_on)
-    states, work = np.empty_like(query.u0), np.empty(query.batch)
-    for level in map(Level._make, np.unique(best, axis=0).tolist()):
-        rows = np.flatnonzero((best == level).all(axis=1))
-        states[rows], work[rows] = runs.outcome(rows, level)
-    made = Estimate(error, distance, runs.work() - work, calibration is not None)
-    return Reached(best, Outcome(states, work), made)
-
-
-def _allowed_distance(calibration: Calibration | None, tol: float, times: Array) -> Array:
-    """The largest distance whose estimated error is ``tol``; negative if there is none."""
-    zero, one = (bounded(calibration, np.full(times.size, value), times) for value in (0.0, 1.0))
-    return np.divide(tol - zero, one - zero, out=np.full(times.size, np.inf), where=one > zero)
-
-
-@dataclass(frozen=True, eq=False)
-class Climb:
-    """Where each query stands on the ladder, and the order of its grid: NaN until two grids have been tried."""
-
-    levels: tuple[Level, ...]
-    level: Array
-    order: Array
-    coarser: Array
-    """The grid and the distance to a finer one, at the last grid before this, (batch, 2)."""
-
-    @classmethod
-    def of(cls, ladder: Ladder, query: Query) -> Climb:
-        unknown = np.full(query.batch, np.nan)
-        levels = ladder.levels(query)
-        return cls(levels, np.tile(levels[0], (query.batch, 1)), unknown, np.full((query.batch, 2), np.nan))
-
-    def advance(self, rows: Array, level: Level, gap: Gap, growth: tuple[Array, Array], allowed: Array) -> Array:
-        """Moves queries at one level to the next; returns those that moved."""
-        self._measure(rows, level, gap)
-        order = self.order[rows, None]
-        expected = np.where(np.isnan(order), EXPECTED_ORDER, order)
-        cuts, grids = np.array(self.levels).T
-        cut, finer = cuts / level.cut, grids / level.refinement
-        gain = np.array([_program_gain(one) for one in cuts]) / _program_gain(level.cut)
-        above = (cut >= 1) & (finer >= 1) & (cut * finer > 1)
-        cost = np.where(above, cut ** growth[0][:, None] * finer ** growth[1][:, None], np.inf)
-        share = gap.total / (gap.program + gap.grid)
-
-        def distances(order: Array) -> Array:
-            return share[:, None] * (gap.program[:, None] / gain + gap.grid[:, None] / finer**order)
-
-        with np.errstate(invalid="ignore"):
-            reaching = distances(expected) <= allowed[:, None]
-            hoped = (np.isnan(order) & (distances(np.full_like(order, BEST_ORDER)) <= allowed[:, None])).any(axis=1)
-        target = np.argmin(np.where(reaching, cost, np.inf), axis=1)
-        following = np.array(self.levels)[target]
-        found = (reaching & np.isfinite(cost)).any(axis=1)
-        # a finer grid is known already, and shows the order
-        known = Level(level.cut, FINER * level.refinement)
-        if known in self.levels:
-            following[~found & hoped] = known
-            found |= hoped
-        self.level[rows[found]] = following[found]
-        return rows[found]
-
-    def _measure(self, rows: Array, level: Level, gap: Gap) -> None:
-        grid, before = self.coarser[rows].T
-        with np.errstate(divide="ignore", invalid="ignore"):
-            seen = np.log(before / gap.grid) / np.log(level.refinement / grid)
-        finer = level.refinement > grid
-        self.order[rows[finer]] = np.clip(seen[finer], LEAST_ORDER, BEST_ORDER)
-        self.coarser[rows] = np.stack([np.full(rows.size, level.refinement), gap.grid], axis=1)
-
-
-def _program_gain(cut: int) -> float:
-    """By how much a cut lowers the error of the composition."""
-    return 1.0 if cut == 1 else 1.6 if cut == OWN_CUT else 6.0 * (cut / CUT) ** 2

@@ -13,7 +13,7 @@ from hycop.data import Dataset
 from hycop.dictionary import Dictionary
 from hycop.equation import Equation
 from hycop.errors import InvalidSampleError
-from hycop.estimation import Calibration, Estimate, Ladder, calibrated, checked_tolerance, estimate, to_tolerance
+from hycop.estimation import Calibration, Estimate, Ladder, calibrated, estimate
 from hycop.execution import Outcome, measure
 from hycop.features import Observed
 from hycop.grid import Array, changed
@@ -21,6 +21,7 @@ from hycop.policy import Inputs, Policy, SlotPolicy
 from hycop.program import EMPTY, ProgramBatch
 from hycop.query import Query
 from hycop.scope import TIME_TOLERANCE, Scope, Values, View, barred_primitives
+from hycop.tolerance import checked_tolerance, to_tolerance
 from hycop.training import Gate, TrainingConfig
 
 MOST_SEGMENTS = 1024

@@ -37,7 +37,7 @@ from hycop.cli.terminal import counted, say, tell
 from hycop.data import Dataset, checked_dataset_path, save
 from hycop.dictionary import Dictionary
 from hycop.errors import HyCOPError, InvalidInputError
-from hycop.estimation import COVERED, checked_tolerance
+from hycop.estimation import COVERED
 from hycop.execution import probe
 from hycop.executors import executor as find_executor
 from hycop.files import naming, replacing
@@ -46,6 +46,7 @@ from hycop.model import Answer
 from hycop.plots import Point, error_figure
 from hycop.problems import Problem, find_problem, problem_of, problems_with
 from hycop.surrogate import HyCOP
+from hycop.tolerance import checked_tolerance
 from hycop.training import Progress, Report, configured
 from hycop.training.checkpoint import HISTORY
 from hycop.training.config import settings_from, settings_table
