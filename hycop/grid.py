@@ -175,14 +175,14 @@ def restrict(u: Array, shape: Sequence[int]) -> Array:
     return out
 
 
-_STENCIL = 5  # cells of the quartic that prolongation fits
+STENCIL = 5  # cells of the quartic that prolongation fits
 _GHOSTS = {"periodic": "wrap", "wall": "symmetric", "outflow": "empty"}
 
 
 def _prolongation_weights(factor: int) -> Array:
     """Weights (part, cell): sub-cell averages from the averages of a cell and its two neighbours on either side."""
-    reach = _STENCIL // 2
-    powers = np.arange(_STENCIL)
+    reach = STENCIL // 2
+    powers = np.arange(STENCIL)
 
     def averages(edges: Array) -> Array:
         integral = edges[:, None] ** (powers + 1) / (powers + 1)
@@ -198,8 +198,8 @@ def _continue(padded: Array) -> None:
     the outer cells are divided by that quartic."""
     differences = np.array([5.0, -10.0, 10.0, -5.0, 1.0])
     for side in (padded, padded[..., ::-1]):
-        for ghost in range(_STENCIL // 2 - 1, -1, -1):
-            side[..., ghost] = side[..., ghost + 1 : ghost + 1 + _STENCIL] @ differences
+        for ghost in range(STENCIL // 2 - 1, -1, -1):
+            side[..., ghost] = side[..., ghost + 1 : ghost + 1 + STENCIL] @ differences
 
 
 def prolong(u: Array, boundary: Sequence[str], factor: int, signs: Array | None = None) -> Array:
@@ -216,12 +216,12 @@ def prolong(u: Array, boundary: Sequence[str], factor: int, signs: Array | None 
         # einsum sums a lone field in another order, but a sample must not depend on its batch
         return prolong(np.concatenate([u, u]), boundary, factor, signs)[:1]
     weights = _prolongation_weights(factor)
-    reach = _STENCIL // 2
+    reach = STENCIL // 2
     for axis, kind in enumerate(boundary):
         n = u.shape[2 + axis]
         moved = np.moveaxis(u, 2 + axis, -1)
-        if n < _STENCIL:
-            raise InvalidInputError(f"refinement needs at least {_STENCIL} cells along {AXES[axis]}, there are {n}")
+        if n < STENCIL:
+            raise InvalidInputError(f"refinement needs at least {STENCIL} cells along {AXES[axis]}, there are {n}")
         padded = np.pad(moved, [(0, 0)] * (moved.ndim - 1) + [(reach, reach)], mode=_GHOSTS[kind])  # type: ignore[call-overload]
         if kind == "outflow":
             _continue(padded)
@@ -229,7 +229,7 @@ def prolong(u: Array, boundary: Sequence[str], factor: int, signs: Array | None 
             sign = signs[:, axis].reshape((1, -1) + (1,) * (moved.ndim - 2))
             padded[..., :reach] *= sign
             padded[..., -reach:] *= sign
-        windows = np.lib.stride_tricks.sliding_window_view(padded, _STENCIL, axis=-1)
+        windows = np.lib.stride_tricks.sliding_window_view(padded, STENCIL, axis=-1)
         fine = np.einsum("...nw,fw->...nf", windows, weights)
         u = np.moveaxis(fine.reshape(*moved.shape[:-1], n * factor), -1, 2 + axis)
     return np.ascontiguousarray(u)

@@ -12,6 +12,7 @@ from hycop.dictionary import Dictionary
 from hycop.errors import InvalidInputError
 from hycop.execution import measure, simplify
 from hycop.grid import Array
+from hycop.model import Answer
 from hycop.program import Program
 from hycop.query import Query
 from hycop.schemes import Scheme
@@ -87,23 +88,49 @@ def answers(
     data: Dataset,
     times: Sequence[float] | None = None,
     boundary: str | Sequence[str] | None = None,
+    *,
+    error_estimate: bool = False,
+    tol: float | None = None,
 ) -> Dataset:
     """A model's answers to the initial states of a dataset, at ``times`` after them or at the dataset's own. Answers
-    that are not to be trusted are marked, with the reason. ``boundary`` replaces that of the data."""
+    that are not to be trusted are marked, with the reason. ``boundary`` replaces that of the data.
+
+    ``error_estimate`` adds the estimated errors. ``tol`` asks for answers to that tolerance, and marks those that are
+    within it.
+    """
+    later = common_times(data) if times is None else list(times)
+    answer = model.answer(query_of(model, data, later, boundary), tol)
+    return as_dataset(answer, data, later, error_estimate or tol is not None)
+
+
+def query_of(model: HyCOP, data: Dataset, times: Sequence[float], boundary: str | Sequence[str] | None = None) -> Query:
+    """The initial states of a dataset, each asked at every time."""
     data = data.arranged(model.model.equation.channels)
-    asked = common_times(data) if times is None else list(times)
     grid = data.setting.grid if boundary is None else data.setting.grid.with_boundary(boundary)
-    initial = data.states[:, 0]
-    answer = model.answer(model.query(initial, data.setting.params, asked, grid.lengths, grid.boundary))
-    shape = (data.samples, len(asked))
-    reasons = np.array([", ".join(each) for each in answer.reasons], dtype=np.str_).reshape(shape)
+    return model.query(data.states[:, 0], data.setting.params, times, grid.lengths, grid.boundary)
+
+
+def as_dataset(answer: Answer, data: Dataset, times: Sequence[float], error_estimate: bool = False) -> Dataset:
+    """The answer to ``query_of(model, data, times)`` with the initial states."""
+    data = data.arranged(answer.query.setting.channels)
+    shape = (data.samples, len(times))
+    reasons = np.array([", ".join(each) for each in answer.reasons], dtype=np.str_)
+
+    def of_times(values: Array, initial: object) -> Array:
+        """(sample, time) from one value per query, and that of the initial states."""
+        first = np.full((data.samples, 1), initial, dtype=values.dtype)
+        return np.concatenate([first, values.reshape(shape)], axis=1)
+
+    states = answer.states.reshape(*shape, *answer.states.shape[1:])
     return Dataset(
         problem=data.problem,
         split=data.split,
-        states=np.concatenate([data.states[:, :1], answer.states.reshape(*shape, *initial.shape[1:])], axis=1),
-        times=data.times[:, :1] + np.array([0.0, *asked]),
-        setting=data.setting.with_grid(grid),
+        states=np.concatenate([data.states[:, :1], states], axis=1),
+        times=data.times[:, :1] + np.array([0.0, *times]),
+        setting=data.setting.with_grid(data.setting.grid.with_boundary(answer.query.grid.boundary)),
         version=__version__,
-        untrusted=np.pad(answer.untrusted.reshape(shape), ((0, 0), (1, 0))),
-        reasons=np.concatenate([np.full((data.samples, 1), "", dtype=reasons.dtype), reasons], axis=1),
+        untrusted=of_times(answer.untrusted, False),
+        reasons=of_times(reasons, ""),
+        error_estimate=of_times(answer.error, 0.0) if error_estimate else None,
+        tolerance_met=None if answer.tolerance_met is None else of_times(answer.tolerance_met, True),
     )

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
+from hycop.data import Dataset
 from hycop.dictionary import Dictionary
 from hycop.equation import Equation
 from hycop.errors import InvalidSampleError
+from hycop.estimation import Calibration, Estimate, Ladder, calibrated, estimate
 from hycop.execution import Outcome, measure
 from hycop.features import Observed
 from hycop.grid import Array, changed
@@ -18,6 +21,7 @@ from hycop.policy import Inputs, Policy, SlotPolicy, exact_covers
 from hycop.program import EMPTY, ProgramBatch, chosen
 from hycop.query import Query
 from hycop.scope import TIME_TOLERANCE, Scope, Values, View, WithinTraining, barred_primitives
+from hycop.tolerance import checked_tolerance, to_tolerance
 from hycop.training import Gate, TrainingConfig
 
 MOST_SEGMENTS = 1024
@@ -62,7 +66,11 @@ class Composition(NamedTuple):
 @dataclass(frozen=True, eq=False)
 class Answer:
     """A model's answer to a batch of queries: states (batch, channel, *grid), programs, work (batch,), features by name
-    (batch,), and ``outside``: which queries (batch,) lie outside training, by reason."""
+    (batch,), and ``outside``: which queries (batch,) lie outside training, by reason.
+
+    Programs ran on a grid ``refinement`` (batch,) times finer than the query's. ``estimator`` computes the estimated
+    errors, which is done when they are first asked for. ``tolerance`` is that of ``answer(query, tol)``.
+    """
 
     query: Query
     programs: ProgramBatch
@@ -70,6 +78,27 @@ class Answer:
     work: Array
     features: Mapping[str, Array]
     outside: Mapping[str, Array]
+    refinement: Array
+    estimator: Callable[[], Estimate] = field(repr=False)
+    tolerance: float | None = None
+
+    @cached_property
+    def estimate(self) -> Estimate:
+        """Estimated errors without a truth, and the work that this took: some 5 to 8 times that of the answer."""
+        return self.estimator()
+
+    @property
+    def error(self) -> Array:
+        """Estimated relative error of each answer, (batch,): 90 % of the queries like those of training err less.
+
+        It sees what a finer program and a finer grid would change, not what the equation of the model lacks.
+        """
+        return self.estimate.error
+
+    @property
+    def tolerance_met(self) -> Array | None:
+        """Which answers are within the tolerance by their estimate, (batch,); None if no tolerance was asked for."""
+        return None if self.tolerance is None else self.error <= self.tolerance
 
     @property
     def untrusted(self) -> Array:
@@ -94,6 +123,7 @@ class Model:
 
     Programs run on a grid ``refinement`` times finer than the query's. Each is cut ``substeps`` times finer than the
     query time needs. ``static_theta`` is that of the ablation trained beside it: one program for all queries.
+    ``calibration`` is that of its error estimates.
     """
 
     equation: Equation
@@ -107,13 +137,60 @@ class Model:
     refinement: int = 1
     substeps: int = 1
     static_theta: Array | None = None
+    calibration: Calibration | None = None
 
-    def answer(self, query: Query) -> Answer:
-        """The states at the query times, with everything that led to them."""
+    def answer(self, query: Query, tol: float | None = None) -> Answer:
+        """The states at the query times, with everything that led to them. With ``tol`` programs and grids are refined,
+        query by query, until the estimated relative error is at most that."""
         programs, values, outside = self.compose(query)
-        states, work = measure(programs, self.dictionary, query, refinement=self.refinement)
+        own = measure(programs, self.dictionary, query, refinement=self.refinement)
         features = dict(zip(self.scope.view.features.names, values.features.T, strict=True))
-        return Answer(query, programs, states, work, features, outside)
+        ladder, calibration = self.ladder, self._calibration(query)
+        refinement = np.full(query.batch, self.refinement)
+        if tol is None:
+            return Answer(
+                query,
+                programs,
+                *own,
+                features,
+                outside,
+                refinement,
+                lambda: estimate(ladder, query, own, calibration),
+            )
+        reached = to_tolerance(ladder, query, own, calibration, checked_tolerance(tol))
+        for cut in np.unique(reached.levels[:, 0]).tolist():
+            programs = chosen(reached.levels[:, 0] == cut, ladder.programs(query, cut), programs)
+        return Answer(
+            query,
+            programs,
+            *reached.outcome,
+            features,
+            outside,
+            reached.levels[:, 1],
+            lambda: reached.estimate,
+            float(tol),
+        )
+
+    @property
+    def ladder(self) -> Ladder:
+        """The model's answers and their refinements."""
+
+        def own(query: Query, cut: int) -> ProgramBatch:
+            return replace(self, substeps=cut * self.substeps).programs(query)
+
+        def classical(query: Query, cut: int) -> ProgramBatch:
+            return self.classical().programs(query).with_substeps(cut)
+
+        return Ladder(own, classical, self.dictionary, self.refinement, self.record.config.metric)
+
+    def calibrated(self, held_out: Dataset) -> Model:
+        """The model with its error estimates calibrated on queries that it was not trained on."""
+        return replace(self, calibration=calibrated(self.ladder, held_out))
+
+    def _calibration(self, query: Query) -> Calibration | None:
+        """The calibration, if it holds: other primitives or boundaries than those of training have another."""
+        trained = not self.scope.untrained and query.grid.boundary == self.scope.boundary
+        return self.calibration if trained else None
 
     def solve(self, query: Query) -> Outcome:
         """The states at the query times, and the work they took."""
@@ -183,11 +260,11 @@ class Model:
 
     def opened(self) -> Model:
         """The policy as it was learned, whatever the gate decided."""
-        return replace(self, gate=self.gate.opened())
+        return replace(self, gate=self.gate.opened(), calibration=None)
 
     def classical(self) -> Model:
         """The opponent at its gate: the best classical scheme at equal work, cut into the same segments."""
-        return replace(self, gate=self.gate.closed())
+        return replace(self, gate=self.gate.closed(), calibration=None)
 
     def summary(self) -> str:
         """A readable summary of a model: equation, dictionary, policy, a typical program, the gate's decision."""

@@ -184,12 +184,15 @@ class HyCOP:
             )
         return answer.states.reshape(np.shape(u0)[0], -1, *np.shape(u0)[1:])
 
-    def answer(self, query: Query) -> Answer:
-        """Everything about a batch of queries: states, programs, work, features, and what is not to be trusted and why.
+    def answer(self, query: Query, tol: float | None = None) -> Answer:
+        """Everything about a batch of queries: states, programs, work, features, estimated errors, and what is not to
+        be trusted and why.
 
         A query comes from ``query(u0, params, times)``, from a problem (``problem.queries``) or a dataset (``.query``).
+        With ``tol`` programs and grids are refined, query by query, until the estimated relative error is at most that;
+        ``answer.tolerance_met`` says which queries reached it.
         """
-        return self.model.answer(self._checked(query))
+        return self.model.answer(self._checked(query), tol)
 
     def untrusted(
         self,
@@ -299,7 +302,7 @@ class _Run:
             start=start,
         )
         grid = task.train.setting.grid
-        return Model(
+        model = Model(
             equation=task.equation,
             dictionary=task.dictionary,
             policy=done.policy,
@@ -316,6 +319,7 @@ class _Run:
             refinement=config.refinement,
             static_theta=done.static_theta,
         )
+        return model.calibrated(task.held_out)
 
 
 def _check_parts(dictionary: object, equation: object) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from operator import index as as_index
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,10 @@ ATTRIBUTES = (
     *("problem", "split", "boundary", "seed", "reference", "reference_error", "version", "schema"),
     "Conventions",
 )
-RESERVED = frozenset({"sample", "time", "axis", "lengths", "untrusted", "untrusted_reason", *AXES, *ATTRIBUTES})
+OF_ANSWERS = ("untrusted", "untrusted_reason", "error_estimate", "tolerance_met")
+"""Variables (sample, time) of a model's answers, beside the states."""
+
+RESERVED = frozenset({"sample", "time", "axis", "lengths", *OF_ANSWERS, *AXES, *ATTRIBUTES})
 NO_SEED = -1
 REAL = "fiub"  # kinds of dtype
 
@@ -35,7 +39,9 @@ class Dataset:
     ``reference`` names the solver that made the truth and ``reference_error`` is its own estimate of its error, if
     there is one. ``seed`` is -1 for data that were not made from a seed; ``version`` is that of the software that made
     them. ``untrusted`` (sample, time) marks predictions of a model outside its training, and ``reasons``
-    (sample, time) says why, as a text that is empty elsewhere.
+    (sample, time) says why, as a text that is empty elsewhere. ``error_estimate`` (sample, time) is the estimated
+    relative error of predictions, infinite where a refinement of them failed, and ``tolerance_met`` (sample, time)
+    marks those within the tolerance that was asked for.
 
     >>> from hycop.grid import Grid
     >>> from hycop.query import Channel
@@ -56,6 +62,8 @@ class Dataset:
     version: str = "unknown"
     untrusted: Array | None = None
     reasons: Array | None = None
+    error_estimate: Array | None = None
+    tolerance_met: Array | None = None
 
     def __post_init__(self) -> None:
         _check_names(self.setting)
@@ -71,6 +79,10 @@ class Dataset:
         flags, reasons = _checked_flags(self.untrusted, self.reasons, states.shape[:2])
         object.__setattr__(self, "untrusted", flags)
         object.__setattr__(self, "reasons", reasons)
+        object.__setattr__(self, "error_estimate", _checked_estimate(self.error_estimate, states.shape[:2]))
+        if self.tolerance_met is not None:
+            marks = _checked_marks("tolerance_met", self.tolerance_met, states.shape[:2])
+            object.__setattr__(self, "tolerance_met", marks)
 
     @staticmethod
     def load(path: str | os.PathLike[str], problem: str | None = None, also: Collection[str] = ()) -> Dataset:
@@ -126,8 +138,7 @@ class Dataset:
             states=self.states[samples],
             times=self.times[samples],
             setting=self.setting.take(samples),
-            untrusted=None if self.untrusted is None else self.untrusted[samples],
-            reasons=None if self.reasons is None else self.reasons[samples],
+            **self._of_answers(lambda values: values[samples]),
         )
 
     def at(self, index: int) -> Dataset:
@@ -146,9 +157,13 @@ class Dataset:
             self,
             states=self.states[:, chosen],
             times=self.times[:, chosen],
-            untrusted=None if self.untrusted is None else self.untrusted[:, chosen],
-            reasons=None if self.reasons is None else self.reasons[:, chosen],
+            **self._of_answers(lambda values: values[:, chosen]),
         )
+
+    def _of_answers(self, part: Callable[[Array], Array]) -> dict[str, Any]:
+        """A part of what is known about the answers, if they are answers of a model."""
+        known = {name: getattr(self, name) for name in ("untrusted", "reasons", "error_estimate", "tolerance_met")}
+        return {name: None if values is None else part(values) for name, values in known.items()}
 
     def check_later(self) -> None:
         """Refuses data that hold initial states only."""
@@ -276,12 +291,31 @@ def _checked_flags(
         )
     if untrusted is None:
         return (None, None) if texts is None else (texts != "", texts)
-    flags = np.asarray(untrusted).astype(bool)
-    if flags.shape != shape:
-        raise InvalidInputError(f"untrusted has shape {flags.shape}, but (sample, time) = {shape} is needed")
+    flags = _checked_marks("untrusted", untrusted, shape)
     if texts is not None and (texts[~flags] != "").any():
         raise InvalidInputError("reasons: a reason is given where untrusted is not set; leave it empty there")
     return flags, texts
+
+
+def _checked_marks(name: str, marks: object, shape: tuple[int, ...]) -> Array:
+    flags = np.asarray(marks).astype(bool)
+    if flags.shape != shape:
+        raise InvalidInputError(f"{name} has shape {flags.shape}, but (sample, time) = {shape} is needed")
+    return flags
+
+
+def _checked_estimate(estimate: object, shape: tuple[int, ...]) -> Array | None:
+    if estimate is None:
+        return None
+    errors = np.asarray(estimate)
+    if errors.dtype.kind not in REAL or errors.shape != shape:
+        raise InvalidInputError(
+            f"error_estimate has shape {errors.shape} and dtype {errors.dtype}: numbers (sample, time) = {shape} are "
+            "needed"
+        )
+    if not (errors >= 0).all():
+        raise InvalidInputError("error_estimate has a NaN or negative value: relative errors are needed")
+    return errors.astype(np.float64)
 
 
 def _checked_seed(seed: object) -> int:

@@ -6,6 +6,7 @@
 - ``lengths`` (sample, axis): the size of the box
 - ``x`` (x,), ``y`` (y,), ``z`` (z,): cell centres, along each axis on which all samples share the length
 - ``untrusted`` (sample, time) and ``untrusted_reason`` (sample, time), a text, if the data are predictions of a model
+- ``error_estimate`` (sample, time), a relative error, and ``tolerance_met`` (sample, time), if they were asked for
 - attributes: problem, split, boundary (one name per axis, with commas), seed, reference, reference_error, version,
   schema = 1, Conventions = "CF-1.11" (units, axis, cell_methods, flag_values and the like follow these)
 
@@ -142,7 +143,7 @@ def _to_xarray(dataset: Dataset) -> xr.Dataset:
         if channel.normal is not None:
             notes["normal"] = AXES[channel.normal]
         variables[channel.name] = (("sample", "time", *space), dataset.states[:, :, position], notes)
-    variables |= _coordinates(dataset) | _flags(dataset)
+    variables |= _coordinates(dataset) | _of_answers(dataset)
     for name, value in setting.params.items():
         variables[name] = (("sample",), value, {"role": "parameter", "units": "1", "long_name": name})
     attrs: dict[str, str | int | float] = {
@@ -177,15 +178,23 @@ def _coordinates(dataset: Dataset) -> Variables:
     return variables
 
 
-def _flags(dataset: Dataset) -> Variables:
-    if dataset.untrusted is None:
-        return {}
-    dims, notes = ("sample", "time"), {"long_name": "whether the model was asked outside its training"}
-    values = {"flag_values": np.array([0, 1], np.int8), "flag_meanings": "trusted untrusted"}
-    variables: Variables = {"untrusted": (dims, dataset.untrusted.astype(np.int8), {**notes, **values})}
+def _of_answers(dataset: Dataset) -> Variables:
+    """What is known about a model's answers."""
+    dims, variables = ("sample", "time"), Variables()
+
+    def mark(name: str, marks: Array | None, meaning: str, no: str, yes: str) -> None:
+        if marks is not None:
+            values = {"flag_values": np.array([0, 1], np.int8), "flag_meanings": f"{no} {yes}"}
+            variables[name] = (dims, marks.astype(np.int8), {"long_name": meaning, **values})
+
+    mark("untrusted", dataset.untrusted, "whether the model was asked outside its training", "trusted", "untrusted")
     if dataset.reasons is not None:
         why = {"long_name": "why the answer is not to be trusted, empty where it is"}
         variables["untrusted_reason"] = (dims, dataset.reasons, why)
+    if dataset.error_estimate is not None:
+        notes = {"units": "1", "long_name": "estimated relative error; physics that the model lacks is not seen"}
+        variables["error_estimate"] = (dims, dataset.error_estimate, notes)
+    mark("tolerance_met", dataset.tolerance_met, "whether error_estimate is within the tolerance", "missed", "met")
     return variables
 
 
@@ -253,8 +262,11 @@ def _from_xarray(file: xr.Dataset, path: Path, problem: str | None, also: Collec
         reference=_text(file.attrs, "reference", "unknown"),
         reference_error=_number(file.attrs, "reference_error"),
         version=_text(file.attrs, "version", "unknown"),
-        untrusted=_read(file, path, "untrusted") if "untrusted" in file.variables else None,
         reasons=_read_reasons(file, path) if "untrusted_reason" in file.variables else None,
+        **{
+            name: _read(file, path, name) if name in file.variables else None
+            for name in ("untrusted", "error_estimate", "tolerance_met")
+        },
     )
 
 

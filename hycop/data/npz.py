@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from hycop.data.dataset import ATTRIBUTES, RESERVED
+from hycop.data.dataset import ATTRIBUTES, OF_ANSWERS, RESERVED
 from hycop.errors import InvalidInputError
 from hycop.files import check_claim, size_text
 from hycop.grid import AXES, Array
@@ -18,7 +18,7 @@ from hycop.grid import AXES, Array
 if TYPE_CHECKING:
     import xarray as xr
 
-OF_SAMPLES = ("time", "lengths", "untrusted", "untrusted_reason")
+OF_SAMPLES = ("time", "lengths", *OF_ANSWERS)
 """Arrays of a dataset that are neither channels nor parameters."""
 
 HEADERS: dict[tuple[int, int], Any] = {

@@ -26,6 +26,7 @@ MODULES = (
     "interpretation",
     "es",
     "regime_b",
+    "estimates",
 )
 """The files that hold a table, in the order in which ``make tables`` computes them; each has it as ``TABLE``."""
 

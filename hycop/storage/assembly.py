@@ -11,6 +11,7 @@ import numpy as np
 from hycop.dictionary import Dictionary
 from hycop.equation import Coefficient, Equation
 from hycop.errors import InvalidInputError
+from hycop.estimation import Calibration
 from hycop.features import FeatureMap, FeatureRange
 from hycop.features.times import TIMES, find_speed
 from hycop.grid import AXES, checked_boundary
@@ -50,7 +51,18 @@ def assembled(path: Path, document: Document, dictionary: Dictionary) -> Model:
         refinement=document.refinement,
         substeps=document.substeps,
         static_theta=static,
+        calibration=_calibration(path, document),
     )
+
+
+def _calibration(path: Path, document: Document) -> Calibration | None:
+    """Folders of earlier versions have none: their error estimates are not calibrated."""
+    if document.calibration is None:
+        return None
+    found = Calibration(**dict(document.calibration))
+    if found.shortest > found.longest:
+        raise refusal(path, "field 'calibration': its shortest time is longer than its longest")
+    return found
 
 
 def _equation(path: Path, document: Document) -> Equation:

@@ -147,6 +147,15 @@ class GatePart(_Part):
     confidence: Annotated[float, Field(ge=0, le=1)] | None = None
 
 
+class CalibrationPart(_Part):
+    scale: Annotated[float, Field(gt=0)]
+    growth: float
+    shortest: Annotated[float, Field(gt=0)]
+    longest: Annotated[float, Field(gt=0)]
+    floor: Annotated[float, Field(ge=0)]
+    samples: Annotated[int, Field(ge=1)]
+
+
 class ScopePart(_Part):
     features: FeaturesPart
     gain_features: FeaturesPart
@@ -185,6 +194,7 @@ class Document(_Part):
     record: RecordPart
     refinement: Annotated[int, Field(ge=1, le=64)]
     substeps: Annotated[int, Field(ge=1, le=MOST_SUBSTEPS)] = 1
+    calibration: CalibrationPart | None = None
     files: Annotated[dict[str, str], Field(max_length=64)]
 
 

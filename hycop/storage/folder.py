@@ -115,6 +115,7 @@ def _content(model: Model) -> dict[str, object]:
         },
         "refinement": model.refinement,
         "substeps": model.substeps,
+        "calibration": None if model.calibration is None else asdict(model.calibration),
         "files": {},
     }
 

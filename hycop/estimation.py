@@ -1,0 +1,272 @@
+"""Error estimates without a truth, and answers to a tolerance.
+
+The estimate is the distance of an answer u(m, h) to its refinement in the program and in the grid:
+
+    d = ‖u − v‖ / ‖v‖,   v = u(4m, h) + u(m, h/2) − u(m, h)
+
+where m counts the cuts of the program and h is the width of a cell. The two refinements are run one by one and their
+corrections added, which costs less than to refine both at once. For m = 1 the program is the policy's own. Finer ones
+are those of the classical scheme at the model's gate, because a learned program that is repeated is of first order and
+a classical one of second.
+
+``Calibration`` turns d into an error that 90 % of the held-out queries of a run stay below. It holds for queries like
+those of training. What both the answer and its refinement lack is not seen: a process that the equation of the model
+misses, or wrong coefficients. Detail of the initial state below the width of a cell is not in the grid values either;
+its effect is estimated where answers are refined to a tolerance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import linprog
+
+from hycop.data import Dataset
+from hycop.dictionary import Dictionary
+from hycop.evaluation import errors_of
+from hycop.execution import Outcome, measure, refined_query
+from hycop.grid import STENCIL, Array, Grid, changed, restrict
+from hycop.program import ProgramBatch
+from hycop.query import Query
+
+COVERED = 0.9
+"""Fraction of the queries in distribution whose error is below the calibrated estimate."""
+
+CUT, FINER = 4, 2
+"""The refined program is cut this many times as finely; the refined grid is this many times finer."""
+
+UNCALIBRATED = 2.0
+"""Times the distance that an estimate is without a calibration. Calibrated ones are 1.2 to 1.6 times the distance."""
+
+UNSEEN = 0.05
+"""Fraction of the median held-out error that is added to every distance: errors may cancel in a distance."""
+
+MOST_CALIBRATED = 200
+"""Held-out queries of a calibration."""
+
+OWN_CUT = 2
+"""Up to this many cuts the policy writes the program, for as many parts of the query time; beyond, the scheme."""
+
+
+class Level(NamedTuple):
+    """How far an answer is refined: cuts of the program, and cells along each axis for each of the query's."""
+
+    cut: int
+    refinement: int
+
+
+Writer = Callable[[Query, int], ProgramBatch]
+"""Writes programs for queries, cut that many times."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ladder:
+    """Answers of one model at any level; its own are of level (1, ``refinement``)."""
+
+    own: Writer
+    classical: Writer
+    dictionary: Dictionary
+    refinement: int
+    metric: str
+
+    @property
+    def start(self) -> Level:
+        return Level(1, self.refinement)
+
+    def programs(self, query: Query, cut: int) -> ProgramBatch:
+        return (self.own if cut <= OWN_CUT else self.classical)(query, cut)
+
+    def run(self, query: Query, level: Level) -> Outcome:
+        """States that became NaN or infinite are results."""
+        programs = self.programs(query, level.cut)
+        return measure(programs, self.dictionary, query, refinement=level.refinement, strict=False)
+
+    def refines_grid(self, query: Query) -> bool:
+        """Whether a finer grid says something about the error: networks do not converge with it."""
+        converges = all(primitive.order is not None for primitive in self.dictionary.values())
+        return converges and min(query.grid.shape) >= STENCIL
+
+    def distance(self, states: Array, finer: Array, query: Query) -> Array:
+        return errors_of(self.metric, states, finer, query)
+
+
+class Gap(NamedTuple):
+    """Distances (batch,) of answers to their refinement: ``total``, and to the finer ``program`` and ``grid`` alone."""
+
+    total: Array
+    program: Array
+    grid: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """Answers to a batch of queries at several levels. Each is computed once."""
+
+    ladder: Ladder
+    query: Query
+    _known: dict[Level, tuple[Array, Outcome]]
+    _more: Array
+
+    @classmethod
+    def starting_from(cls, ladder: Ladder, query: Query, own: Outcome) -> Runs:
+        return cls(ladder, query, {ladder.start: (np.ones(query.batch, dtype=bool), own)}, np.zeros(query.batch))
+
+    def outcome(self, rows: Array, level: Level) -> Outcome:
+        """States and work of some queries at a level."""
+        if level not in self._known:
+            blank = Outcome(np.empty_like(self.query.u0), np.zeros(self.query.batch))
+            self._known[level] = np.zeros(self.query.batch, dtype=bool), blank
+        done, (states, work) = self._known[level]
+        new = rows[~done[rows]]
+        if new.size:
+            states[new], work[new] = self.ladder.run(self.query.take(new), level)
+            done[new] = True
+        return Outcome(states[rows], work[rows])
+
+    def work(self) -> Array:
+        """The work of all runs together, (batch,)."""
+        total: Array = sum((work for _, (_, work) in self._known.values()), self._more)
+        return total
+
+    def gap(self, rows: Array, level: Level) -> Gap:
+        """Distances of answers to their refinement, which is computed where it is not known yet."""
+        ladder, query = self.ladder, self.query.take(rows)
+        own = self.outcome(rows, level).states
+        cut = self.outcome(rows, Level(CUT * level.cut, level.refinement)).states
+        program = ladder.distance(own, cut, query)
+        if not ladder.refines_grid(query):
+            return Gap(program, program, np.zeros(rows.size))
+        fine = self.outcome(rows, Level(level.cut, FINER * level.refinement)).states
+        with np.errstate(invalid="ignore", over="ignore"):
+            both = cut + fine - own
+        return Gap(ladder.distance(own, both, query), program, ladder.distance(own, fine, query))
+
+    def unseen(self, rows: Array) -> Array:
+        """What no refinement removes: the effect of detail of the initial state below the width h of a cell, (batch,).
+
+        The effect of detail between h and 2h is measured by leaving it out. It is extrapolated by the ratio of the
+        details of the initial state left out at 2h and at 4h. Zero on grids that cannot be coarsened that far."""
+        query = self.query.take(rows)
+        if not all(n % 4 == 0 and n // 4 >= STENCIL for n in query.grid.shape):
+            return np.zeros(rows.size)
+        distance = self.ladder.distance
+        twice, four = (_without_detail(query, factor) for factor in (2, 4))
+        done = self.ladder.run(twice, self.ladder.start)
+        self._more[rows] += done.work
+        half, quarter = (distance(query.u0, other.u0, query) for other in (twice, four))
+        ratio = np.divide(half, quarter, out=np.zeros(rows.size), where=quarter > 0)
+        return distance(self.outcome(rows, self.ladder.start).states, done.states, query) * ratio
+
+    def growth(self, rows: Array, level: Level) -> tuple[Array, Array]:
+        """Exponents of the work with the cuts of the program and with the refinement of the grid, (batch,) each, from
+        the runs of ``gap``."""
+        own = self.outcome(rows, level).work
+        cut = self.outcome(rows, Level(CUT * level.cut, level.refinement)).work
+        if not self.ladder.refines_grid(self.query):
+            return np.log(cut / own) / np.log(CUT), np.zeros(rows.size)
+        fine = self.outcome(rows, Level(level.cut, FINER * level.refinement)).work
+        return np.log(cut / own) / np.log(CUT), np.log(fine / own) / np.log(FINER)
+
+
+def _without_detail(query: Query, factor: int) -> Query:
+    """The query with an initial state that knows only the averages of ``factor`` cells along each axis."""
+    grid = query.grid
+    shape = tuple(n // factor for n in grid.shape)
+    coarse = query.setting.with_grid(Grid(shape, grid.lengths, grid.boundary))
+    averages = changed(query, u0=restrict(query.u0, shape), setting=coarse)
+    return changed(query, u0=refined_query(averages, factor).u0)
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """An error that 90 % of the queries in distribution stay below: scale · (T / longest)^growth · (d + floor).
+
+    ``growth`` is that of the 90 % quantile of error over distance with the query time T, which is clipped to the times
+    of training, and ``scale`` makes the fraction of the ``samples`` held-out queries right (split conformal).
+    """
+
+    scale: float
+    growth: float
+    shortest: float
+    longest: float
+    floor: float
+    samples: int
+
+    @classmethod
+    def of(cls, errors: Array, distances: Array, times: Array) -> Calibration | None:
+        """The calibration on queries whose errors are known; None if too few of them are finite or take time."""
+        later = times > 0
+        errors, distances, times = errors[later], distances[later], times[later]
+        if not errors.size or not np.isfinite(np.median(errors)):
+            return None
+        tiny = np.finfo(np.float64).tiny
+        floor = max(UNSEEN * float(np.median(errors)), tiny)
+        with np.errstate(invalid="ignore"):
+            ratio = np.log(np.maximum(errors, tiny)) - np.log(distances + floor)
+        ratio[np.isnan(ratio)] = -np.inf  # an infinite error with an infinite estimate
+        shortest, longest = float(times.min()), float(times.max())
+        growth = _quantile_slope(np.log(times / longest), ratio)
+        rest = np.sort(ratio - growth * np.log(times / longest))
+        rank = int(np.ceil(COVERED * (rest.size + 1)))
+        if rank > rest.size or not np.isfinite(rest[rank - 1]):
+            return None
+        return cls(float(np.exp(rest[rank - 1])), growth, shortest, longest, floor, int(rest.size))
+
+    def bound(self, distances: Array, times: Array) -> Array:
+        lasting = np.clip(times, self.shortest, self.longest) / self.longest
+        out: Array = np.where(times > 0, self.scale * lasting**self.growth * (distances + self.floor), 0.0)
+        return out
+
+
+def _quantile_slope(x: Array, y: Array) -> float:
+    """Slope b of the line a + b x below which 90 % of y lie: argmin Σ ρ(y − a − b x), ρ(r) = 0.9 r⁺ + 0.1 r⁻."""
+    finite = np.isfinite(y)
+    x, y = x[finite], y[finite]
+    if x.size < 2 or np.ptp(x) < 1e-6:
+        return 0.0
+    ones, unit = np.ones((x.size, 1)), np.eye(x.size)
+    line = np.hstack([ones, -ones, x[:, None], -x[:, None]])
+    cost = np.concatenate([np.zeros(4), np.full(x.size, COVERED), np.full(x.size, 1 - COVERED)])
+    found = linprog(cost, A_eq=np.hstack([line, unit, -unit]), b_eq=y, method="highs")
+    return 0.0 if found.x is None else float(found.x[2] - found.x[3])
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """Estimated relative errors (batch,) of answers, without a truth, in the metric that the model was trained with.
+
+    ``error`` is calibrated so that 90 % of the queries in distribution err less, or else twice the ``distance`` to the
+    refined answer, which is as large as the error in most cases. ``work`` (batch,) is what the estimate took, without
+    the answer itself.
+    """
+
+    error: Array
+    distance: Array
+    work: Array
+    calibrated: bool
+
+
+def bounded(calibration: Calibration | None, distances: Array, times: Array) -> Array:
+    """The estimated errors of answers by their distance to the refined ones."""
+    return UNCALIBRATED * distances if calibration is None else calibration.bound(distances, times)
+
+
+def estimate(ladder: Ladder, query: Query, own: Outcome, calibration: Calibration | None) -> Estimate:
+    """The estimated errors of a model's own answers."""
+    runs = Runs.starting_from(ladder, query, own)
+    distance = runs.gap(np.arange(query.batch), ladder.start).total
+    error = bounded(calibration, distance, query.time)
+    return Estimate(error, distance, runs.work() - own.work, calibration is not None)
+
+
+def calibrated(ladder: Ladder, held_out: Dataset) -> Calibration | None:
+    """The calibration of a model's estimates on queries that it was not trained on."""
+    count = min(held_out.query.batch, MOST_CALIBRATED)
+    some = np.linspace(0, held_out.query.batch - 1, count).astype(np.int64)
+    query = held_out.query.take(some)
+    own = ladder.run(query, ladder.start)
+    errors = errors_of(ladder.metric, own.states, held_out.truth[some], query)
+    return Calibration.of(errors, estimate(ladder, query, own, None).distance, query.time)
