@@ -77,6 +77,8 @@ def to_tolerance(ladder: Ladder, query: Query, own: Outcome, calibration: Calibr
             kept = found < error[rows]
             error[rows[kept]], distance[rows[kept]], best[rows[kept]] = found[kept], total[kept], level
             more = rows[found > tol]
+            if not more.size:
+                continue
             if level == ladder.start:
                 unseen[more] = runs.unseen(more)
             allowed = _allowed_distance(calibration, tol, query.time[more], unseen[more])

@@ -23,6 +23,7 @@ from hycop.primitives import (
     MusclAdvection,
     Rk4Logistic,
     SpectralAdvection,
+    SpectralAdvectionDiffusion,
     SpectralDiffusion,
     UpwindAdvection,
 )
@@ -198,6 +199,16 @@ def test_drifting_modes_by_transforms(axes: int, extra: int) -> None:
         assert relative_error(out, mode_averages(setting, 0.37, mode=2), 2) < ROUNDING
 
 
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_drifting_and_decaying_at_once(axes: int) -> None:
+    """Constant coefficients commute, so that both at once are one after the other, each of which is studied above."""
+    setting = setting_on(COARSE[axes][0], "periodic", c=VELOCITY, D=DIFFUSIVITY)
+    u = np.random.default_rng(axes).random((1, 1, *setting.grid.shape))
+    tau = np.array([0.37])
+    apart = SpectralDiffusion().flow(SpectralAdvection().flow(u, tau, setting), tau, setting)
+    assert relative_error(SpectralAdvectionDiffusion().flow(u, tau, setting), apart, 2) < ROUNDING
+
+
 def divided(primitive: Primitive, u: Array, time: float, setting: Setting, parts: int) -> Array:
     for _ in range(parts):
         u = primitive.flow(u, np.full(setting.batch, time / parts), setting)
@@ -236,7 +247,7 @@ def test_advection_in_time(primitive: Primitive, boundary: str) -> None:
 
 EXACT_IN_TIME: list[tuple[Callable[[], Primitive], str]] = [
     (kind, boundary)
-    for kind in (SpectralAdvection, SpectralDiffusion, FiniteVolumeDiffusion, ExactLogistic)
+    for kind in (SpectralAdvection, SpectralDiffusion, SpectralAdvectionDiffusion, FiniteVolumeDiffusion, ExactLogistic)
     for boundary in sorted(boundaries_of(kind()))
 ]
 
@@ -251,11 +262,11 @@ def test_exact_in_time(kind: Callable[[], Primitive], boundary: str) -> None:
 
 
 def test_every_primitive_is_validated_here() -> None:
-    by_modes = {FiniteVolumeDiffusion, SpectralDiffusion, SpectralAdvection}
+    by_modes = {FiniteVolumeDiffusion, SpectralDiffusion, SpectralAdvection, SpectralAdvectionDiffusion}
     scalar = {*by_modes, UpwindAdvection, MusclAdvection, Rk4Logistic, ExactLogistic}
     # flows are studied in test_system_orders.py, test_compressible.py and the files of their own primitives
     flows = {"shallow_water", "burgers", "kuramoto_sivashinsky", "euler", "compressible", "compressible_viscosity"}
     for kind in set(PRIMITIVES.values()) - scalar:
         assert kind.__module__.rpartition(".")[2] in flows
     exact = {kind.__name__ for kind in scalar if kind().order == EXACT}
-    assert exact == {"SpectralAdvection", "SpectralDiffusion", "ExactLogistic"}
+    assert exact == {"SpectralAdvection", "SpectralDiffusion", "SpectralAdvectionDiffusion", "ExactLogistic"}

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from scipy.stats import spearmanr
 
 from hycop.data import Dataset
 from hycop.evaluation import Row, Variant, errors_of
@@ -56,6 +55,8 @@ def _estimates(model: Model, asked: Mapping[str, Dataset]) -> list[Row]:
         cost = float(answer.estimate.work.mean() / answer.work.mean())
         rows.append(_row(model, data, COVERAGE, float((found[-1][0] <= answer.error).mean())))
         rows.append(_row(model, data, COST, cost, work=float(answer.work.mean())))
+    from scipy.stats import spearmanr  # takes a second to import
+
     errors, estimates = (np.concatenate(each) for each in zip(*found, strict=True))
     first = next(iter(asked.values()))
     together = {"split": BOTH, "samples": errors.size}
