@@ -101,6 +101,15 @@ def test_a_state_without_size_stays() -> None:
     assert np.abs(still).max() < 1e-300
 
 
+@pytest.mark.parametrize("units", CHANNELS)
+def test_no_duration_and_no_samples_are_allowed(units: str) -> None:
+    u, setting = state(units)
+    solver = network(units)
+    assert np.array_equal(solver.flow(u, np.zeros(3), setting), u)
+    none = np.arange(0)
+    assert solver.flow(u[none], none.astype(float), setting.take(none)).shape == (0, *u.shape[1:])
+
+
 @pytest.mark.parametrize(
     ("problem", "process", "units", "told"),
     [

@@ -154,7 +154,8 @@ class NeuralOperator:
         out = np.array(u, dtype=np.float64)
         for step in range(int(steps.max(initial=0))):
             some = np.flatnonzero((steps > step) & (tau > 0))
-            out[some] += self._increment(out[some], tau[some] / steps[some], setting.take(some))
+            if some.size:
+                out[some] += self._increment(out[some], tau[some] / steps[some], setting.take(some))
         return out.astype(u.dtype, copy=False)
 
     def work(self, u: Array, duration: Array, setting: Setting) -> Array:

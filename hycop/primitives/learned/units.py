@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -45,12 +46,16 @@ class Units:
 def _mean(u: Array, setting: Setting, name: str) -> Array:
     """Mean of a channel over the cells, (batch,), above zero."""
     index = [channel.name for channel in setting.channels].index(name)
-    return np.maximum(np.ascontiguousarray(u[:, index]).reshape(len(u), -1).mean(axis=1), TINY)
+    return np.maximum(_per_sample(u[:, index]).mean(axis=1), TINY)
 
 
 def _rms(u: Array) -> Array:
-    flat = np.ascontiguousarray(u).reshape(len(u), -1)
-    return np.maximum(np.sqrt((flat**2).mean(axis=1)), TINY)
+    return np.maximum(np.sqrt((_per_sample(u) ** 2).mean(axis=1)), TINY)
+
+
+def _per_sample(u: Array) -> Array:
+    """(batch, all other values), also for no samples."""
+    return np.ascontiguousarray(u).reshape(len(u), prod(u.shape[1:]))
 
 
 def _fixed(u: Array, setting: Setting) -> Unit:
