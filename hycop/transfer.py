@@ -13,10 +13,9 @@ from hycop.grid import Grid
 from hycop.metrics import rel_l2
 from hycop.model import MOST_SUBSTEPS, Model
 from hycop.primitive import Primitive, boundaries_of, fingerprint, order_of
-from hycop.primitives import FOREIGN, find_primitive
 from hycop.problems import PROBLEMS, problem_of, problems_with
 from hycop.query import Query
-from hycop.storage.network import is_network, load_primitive
+from hycop.storage.network import is_network, primitive_at
 from hycop.surrogate import HyCOP
 
 ELSEWHERE = 2
@@ -169,19 +168,11 @@ def _offered(equation: Equation) -> dict[str, Dictionary]:
     return {name: parts for known in problems_with(equation) for name, parts in PROBLEMS[known].dictionaries.items()}
 
 
-def _named(name: str, other: str) -> Primitive:
-    if other in FOREIGN:
-        raise InvalidInputError(f"primitive '{name}': {other} needs to know what it runs; give an object instead")
-    return find_primitive(other)()
-
-
 def _found(name: str, other: str | Primitive, old: Primitive, offered: Mapping[str, Dictionary]) -> Primitive:
     """The primitive that was asked for, if it advances the processes of the one whose place it takes."""
     if isinstance(other, str):
-        if is_network(other):
-            new: Primitive = load_primitive(other)
-        else:
-            new = _standing_in(name, other, old, offered) if other in offered else _named(name, other)
+        known = other in offered and not is_network(other)
+        new = _standing_in(name, other, old, offered) if known else primitive_at(other)
     else:
         new = Dictionary({name: other})[name]
     lost, more = (", ".join(sorted(part)) for part in (old.advances - new.advances, new.advances - old.advances))

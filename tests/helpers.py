@@ -240,3 +240,23 @@ def hills(grid: Grid) -> Array:
     depth = 1 + 0.1 * np.sin(sum(angles)) + 0.1 * np.cos(2 * angles[0])
     momenta = [0.3 * np.cos(angle + axis) + 0.1 * np.sin(angles[0]) for axis, angle in enumerate(angles)]
     return np.stack(np.broadcast_arrays(depth, *momenta), axis=1)
+
+
+# ------------------------------------------------------------------------------------------- networks
+
+KINDS = {"c": "velocity", "D": "diffusivity", "r": "rate"}
+
+
+def tiny_network(
+    processes: tuple[str, ...], numbers: tuple[str, ...], axes: int = 1, family: str = "fno-film", **options: int
+) -> Any:
+    """A learned primitive of a scalar with small random weights, told coefficients such as cx and r; needs torch."""
+    from hycop.primitives.learned import NeuralOperator
+
+    told = {name: (KINDS[name[0]], "xyz".index(name[1]) if name[1:] else None) for name in numbers}
+    sizes = {"axes": axes, "channels": 1, "numbers": len(numbers), "timed": len(numbers)}
+    ranges = dict.fromkeys(numbers, (0.05, 3.0))
+    plan = {"family": family, **sizes, **options}
+    bare = NeuralOperator(plan, processes, {"u": (0.0, 1.0)}, told, ranges, 0.25, ("periodic",) * axes)
+    rng = np.random.default_rng(0)
+    return bare.with_arrays({name: 0.02 * rng.normal(size=shape) for name, shape in bare.plan.shapes().items()})

@@ -25,19 +25,15 @@ from hycop.storage import sealed
 from hycop.storage.network import Network, save_network
 from hycop.storage.registry import described
 from hycop.storage.weights import LARGEST, read_weights, write_weights
+from tests.helpers import tiny_network
 
 WEIGHTS = "weights.safetensors"
 MODEL = Path(__file__).parent / "models" / "schema2"
-SIZES = {"axes": 1, "channels": 1, "numbers": 1, "timed": 1}
 
 
 def network(family: str = "fno-film", **options: int) -> NeuralOperator:
-    """Advection of a line by small random weights."""
-    ranges = {"u": (0.0, 1.0)}, {"cx": ("velocity", 0)}, {"cx": (0.5, 1.0)}
-    plan = {"family": family, **SIZES, **options}
-    bare = NeuralOperator(plan, ("advection",), *ranges, 0.25, ("periodic",))
-    rng = np.random.default_rng(0)
-    return bare.with_arrays({name: 0.1 * rng.normal(size=shape) for name, shape in bare.plan.shapes().items()})
+    found: NeuralOperator = tiny_network(("advection",), ("cx",), 1, family, **options)
+    return found
 
 
 @pytest.fixture(scope="module")

@@ -58,9 +58,9 @@ def test_loads_by_module_and_by_file(folder: Path) -> None:
 
 
 BAD_TARGETS: dict[str, tuple[type[Exception], str]] = {
-    "UpwindAdvection": (InvalidInputError, "module:Name or path/to/file.py:Name"),
-    ":Decay": (InvalidInputError, "module:Name or path/to/file.py:Name"),
-    "decay_of_mine:": (InvalidInputError, "module:Name or path/to/file.py:Name"),
+    "UpwindAdvection": (InvalidInputError, "give module:Name, path/to/file.py:Name or a network folder"),
+    ":Decay": (InvalidInputError, "give module:Name, path/to/file.py:Name or a network folder"),
+    "decay_of_mine:": (InvalidInputError, "give module:Name, path/to/file.py:Name or a network folder"),
     "no_such_module_at_all:Decay": (InvalidInputError, "there is no module 'no_such_module_at_all'"),
     "no_such.module:Decay": (InvalidInputError, "there is no module 'no_such'"),
     "hycop.nothing:Decay": (InvalidInputError, "there is no module 'hycop.nothing'"),

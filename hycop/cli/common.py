@@ -173,22 +173,38 @@ def _whole_numbers(text: str, between: str, option: str, example: str) -> tuple[
     return numbers
 
 
+def texts_of(pairs: list[str] | None, option: str, example: str) -> dict[str, str]:
+    """``key=value`` pairs as they stand."""
+    found: dict[str, str] = {}
+    for pair in pairs or ():
+        key, equals, value = (part.strip() for part in pair.partition("="))
+        if not equals or not key:
+            raise InvalidInputError(f"{option} '{pair}': give key=value, as {example}")
+        if key in found:
+            raise InvalidInputError(f"{option} '{pair}': {key} is given twice; leave one out")
+        found[key] = value
+    return found
+
+
 def pairs_of(pairs: list[str] | None, option: str, example: str) -> dict[str, object]:
     """``key=value`` pairs; a value that is valid JSON is read as JSON (7, 0.5, null), any other as text."""
     found: dict[str, object] = {}
-    for pair in pairs or ():
-        key, equals, value = pair.partition("=")
-        if not equals or not key.strip():
-            raise InvalidInputError(f"{option} '{pair}': give key=value, as {example}")
-        if key.strip() in found:
-            raise InvalidInputError(f"{option} '{pair}': {key.strip()} is given twice; leave one out")
+    for key, value in texts_of(pairs, option, example).items():
         try:
-            found[key.strip()] = json.loads(value)
+            found[key] = json.loads(value)
         except ValueError:  # no JSON, or a number of thousands of digits
-            found[key.strip()] = value.strip()
+            found[key] = value
         except RecursionError:
-            raise InvalidInputError(f"{option} {key.strip()}: its value is nested too deeply") from None
+            raise InvalidInputError(f"{option} {key}: its value is nested too deeply") from None
     return found
+
+
+def with_shape(settings: Mapping[str, object]) -> dict[str, object]:
+    """Settings whose shape may be written as 48x40, or as 64 on a line."""
+    shape = settings.get("shape")
+    if not isinstance(shape, str | int):
+        return dict(settings)
+    return {**settings, "shape": shape_of(str(shape), "setting shape")}
 
 
 @dataclass(frozen=True)

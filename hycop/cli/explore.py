@@ -154,7 +154,8 @@ def check(
     """
     if seed < 0:
         raise InvalidInputError(f"--seed is {seed}: a whole number, at least 0, is needed")
-    found = load_network(target).primitive if is_network(target) else load_primitive(target)
+    is_folder = is_network(target) or Path(target).is_dir()
+    found = load_network(target).primitive if is_folder else load_primitive(target)
     report = check_primitive(found, seed)
     say(str(report))
     report_json(json_file, {"target": target, "passed": report.passed, "checks": [each._asdict() for each in report]})

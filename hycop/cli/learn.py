@@ -29,8 +29,8 @@ from hycop.cli.common import (
     pairs_of,
     refuse_options,
     report_json,
-    shape_of,
     times_of,
+    with_shape,
 )
 from hycop.cli.networks import OnlyOption, PrimitiveOption, with_primitives
 from hycop.cli.terminal import counted, say, tell
@@ -104,7 +104,7 @@ def train(
     chosen = find_problem(name)
     base, overrides = _settings(preset, config_file, settings)
     config = configured(base, {**chosen.suited(base), **overrides})
-    parts = HyCOP(with_primitives(chosen.named_dictionary(config.dictionary), primitive, only))
+    parts = HyCOP(with_primitives(chosen, chosen.named_dictionary(config.dictionary), primitive, only))
     listener = None if callback is None else _listener(callback)
     files = [given for given in (data_file, held_out_file) if given is not None]
     _check_files(folder, files, data_file is not None, overrides, frames=frames, param=param)
@@ -127,9 +127,7 @@ def _settings(preset: str | None, file: Path | None, pairs: list[str] | None) ->
     """The preset, and what a file and pairs set otherwise."""
     written = {} if file is None else settings_from(file)
     base = preset or str(written.pop("preset", "quick"))
-    chosen = {**written, **pairs_of(pairs, "--set", "population=100")}
-    shape = chosen.get("shape")
-    return base, {**chosen, "shape": shape_of(shape, "setting shape")} if isinstance(shape, str) else chosen
+    return base, with_shape({**written, **pairs_of(pairs, "--set", "population=100")})
 
 
 def _check_files(

@@ -10,17 +10,17 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table as RichTable
 
-from hycop.cli.common import JsonOption, Reading, SeedOption, app, pairs_of, report_json, shape_of
+from hycop.cli.common import JsonOption, Reading, SeedOption, app, pairs_of, report_json, texts_of, with_shape
 from hycop.cli.terminal import counted, say, show, tell
 from hycop.dictionary import Dictionary
-from hycop.errors import InvalidInputError
+from hycop.errors import IncompatibleError, InvalidInputError, UnknownNameError
 from hycop.files import naming
 from hycop.networks import FAMILIES
 from hycop.pretraining import judged, pretrain
 from hycop.primitive import Primitive
-from hycop.primitives import find_primitive
-from hycop.problems import find_problem
-from hycop.storage.network import is_network, load_network, load_primitive
+from hycop.primitives.learned import NeuralOperator
+from hycop.problems import PROBLEMS, Problem, find_problem
+from hycop.storage.network import load_network, primitive_at
 
 PrimitiveOption = Annotated[
     list[str] | None,
@@ -49,9 +49,7 @@ def pretrain_command(
     Example: hycop pretrain adr2d --out nets/ad --processes advection,diffusion --preset quick
     """
     chosen = find_problem(name)
-    given: dict[str, Any] = pairs_of(settings, "--set", "rounds=100")
-    if isinstance(given.get("shape"), str):
-        given["shape"] = shape_of(str(given["shape"]), "setting shape")
+    given: dict[str, Any] = with_shape(pairs_of(settings, "--set", "rounds=100"))
     if seed < 0:
         raise InvalidInputError(f"--seed is {seed}: a whole number, at least 0, is needed")
     wanted = [part.strip() for part in processes.split(",")]
@@ -71,7 +69,9 @@ def evaluate_network(
 ) -> None:
     """Prints the error of a network against the trusted flow of its processes, over durations."""
     found = load_network(folder)
-    problem = find_problem(found.problem)
+    if found.problem not in PROBLEMS:
+        raise UnknownNameError("problem", found.problem, PROBLEMS, f"(of the network {folder}; it cannot be judged)")
+    problem = PROBLEMS[found.problem]
     known = [split for split in ("id", "ood") if split in problem.splits]
     rows = judged(found.primitive, problem, splits or known, times, samples, seed)
     kind = found.primitive.plan.kind
@@ -92,19 +92,39 @@ def evaluate_network(
     report_json(file, {"folder": folder, "rows": [asdict(row) for row in rows]})
 
 
-def with_primitives(parts: Dictionary, pairs: list[str] | None, only: str | None) -> Dictionary:
+def with_primitives(problem: Problem, parts: Dictionary, pairs: list[str] | None, only: str | None) -> Dictionary:
     """A dictionary with primitives from network folders, or by name, added or in the place of others; of these, some
     only."""
-    for name, place in pairs_of(pairs, "--primitive", "ad=nets/ad").items():
-        found = primitive_at(str(place))
+    for name, place in primitives_of(pairs, "ad=nets/ad").items():
+        if name not in parts and not name.replace("-", "_").isidentifier():
+            raise InvalidInputError(f"--primitive '{name}={place}': a name has letters, digits, '_' and '-', as ad")
+        found = primitive_at(place)
+        _check_fit(f"--primitive {name}={place}", found, problem)
         parts = parts.swapping(name, found) if name in parts else parts.adding(name, found)
     if only is None:
         return parts
-    return Dictionary({name.strip(): parts[name.strip()] for name in only.split(",")})
+    names = [name.strip() for name in only.split(",")]
+    if len(set(names)) < len(names):
+        raise InvalidInputError(f"--only '{only}': a name is given twice; leave one out")
+    return Dictionary({name: parts[name] for name in names})
 
 
-def primitive_at(place: str) -> Primitive:
-    """The primitive of a network folder, or one by its registered name."""
-    if is_network(place) or "/" in place or Path(place).is_dir():
-        return load_primitive(place)
-    return find_primitive(place)()
+def _check_fit(option: str, primitive: Primitive, problem: Problem) -> None:
+    """Refuses a network that was trained on states of another kind."""
+    if isinstance(primitive, NeuralOperator):
+        made = (primitive.plan["axes"], ", ".join(primitive.states))
+        here = (len(problem.shape), ", ".join(channel.name for channel in problem.channels))
+        if made != here:
+            raise IncompatibleError(
+                f"{option}: the network takes channels {made[1]} in {made[0]}D, but {problem.name} has {here[1]} in "
+                f"{here[0]}D"
+            )
+
+
+def primitives_of(pairs: list[str] | None, example: str) -> dict[str, str]:
+    """Names of primitives, and what is to stand there."""
+    found = texts_of(pairs, "--primitive", example)
+    for name, place in found.items():
+        if not place:
+            raise InvalidInputError(f"--primitive '{name}=': give a primitive or a network folder, as {example}")
+    return found

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from hycop.cli.common import BoundaryOption, JsonOption, app, boundary_of, pairs_of, report_json
+from hycop.cli.common import BoundaryOption, JsonOption, app, boundary_of, report_json
+from hycop.cli.networks import primitives_of
 from hycop.cli.terminal import say
 from hycop.errors import OutputError
 from hycop.surrogate import HyCOP
@@ -44,7 +45,7 @@ def swap_command(
     """
     if target.exists():
         raise OutputError(f"{target}: exists already; choose another folder")
-    given = {name: str(other) for name, other in pairs_of(primitive, "--primitive", "advection=MusclAdvection").items()}
+    given = primitives_of(primitive, "advection=MusclAdvection")
     before = HyCOP.load(folder)
     swapped = swap(before, boundary=boundary_of(boundary), primitives=given, auto=auto, substeps=substeps)
     found = compared(before, swapped.model)

@@ -72,7 +72,9 @@ def load_primitive(target: str) -> Primitive:
     """
     place, _, name = target.rpartition(":")
     if not place or not name:
-        raise InvalidInputError(f"'{target}' does not say where: give module:Name or path/to/file.py:Name")
+        raise InvalidInputError(
+            f"'{target}' does not say where: give module:Name, path/to/file.py:Name or a network folder"
+        )
     module = _module(place)
     if not hasattr(module, name):
         held = vars(module)  # a lazy module imports the rest on request

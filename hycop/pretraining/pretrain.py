@@ -22,7 +22,7 @@ from hycop.pretraining.task import Steps, Task
 from hycop.primitives.learned import NeuralOperator
 from hycop.problems import Problem
 from hycop.progress import describing
-from hycop.storage.network import FILE, Network, save_network
+from hycop.storage.network import Network, is_network, save_network
 from hycop.training.checkpoint import RunFolderError, array_hash, claimed, fingerprint
 from hycop.version import __version__
 
@@ -63,9 +63,9 @@ def pretrain(
     task = Task(problem, tuple(processes), config, network, seed, data)
     if folder is None:
         return _trained(task, None, False, verbose).primitive
+    if is_network(folder):
+        raise RunFolderError(f"{folder}: holds a network already; choose another folder")
     with claimed(Path(folder), resume) as place:
-        if (place / FILE).exists():
-            raise RunFolderError(f"{folder}: holds a network already; choose another folder")
         found = _trained(task, place, resume, verbose)
         save_network(found, place)
         checkpoint.forget(place)

@@ -59,6 +59,7 @@ class Task:
                 raise UnknownNameError("process", process, self.problem.processes, f"(of {self.problem.name})")
         if not self.processes or len(set(self.processes)) < len(self.processes):
             raise InvalidInputError("processes: give at least one, each once, as advection,diffusion")
+        self.problem.grid(self.config.shape)  # refuses a shape that cannot be
         if self.data is not None:
             self._check_data(self.data)
 

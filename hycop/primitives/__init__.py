@@ -12,7 +12,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, cast
 
-from hycop.errors import UnknownNameError
+from hycop.errors import InvalidInputError, UnknownNameError
 from hycop.primitive import Primitive
 
 
@@ -100,3 +100,16 @@ def find_primitive(name: str) -> Callable[..., Primitive]:
     if name not in offered:
         raise UnknownNameError("primitive", name, [*_KNOWN, *offered])
     return cast(Callable[..., Primitive], offered[name].load())
+
+
+def make_primitive(name: str) -> Primitive:
+    """A primitive by its name alone, if it needs to know nothing else."""
+    if name in LEARNED:
+        raise InvalidInputError(f"{name} is made from weights; give the folder that 'hycop pretrain' has written")
+    if name in FOREIGN:
+        raise InvalidInputError(f"{name} needs to know what it runs; make it in Python and give the object")
+    kind = find_primitive(name)
+    try:
+        return kind()
+    except TypeError as error:
+        raise InvalidInputError(f"{name} cannot be made without options ({error}); give an object instead") from None

@@ -8,8 +8,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hycop.errors import HyCOPError, OutputError
+from hycop.errors import HyCOPError, InvalidInputError, OutputError
 from hycop.files import output_folder, write_json
+from hycop.primitive import Primitive
+from hycop.primitives import make_primitive
 from hycop.primitives.learned import NeuralOperator
 from hycop.storage.document import (
     NETWORK,
@@ -146,6 +148,15 @@ def _check_layout(path: Path, place: str, bare: NeuralOperator, held: Mapping[st
 def load_primitive(folder: str | Path) -> NeuralOperator:
     """The learned primitive of a folder that ``hycop pretrain`` has written."""
     return load_network(folder).primitive
+
+
+def primitive_at(place: str) -> Primitive:
+    """The primitive of a network folder, or one by its registered name."""
+    if ":" in place and not os.path.exists(place):
+        raise InvalidInputError(f"{place}: is code, which a model folder cannot hold; use it in Python instead")
+    if is_network(place) or os.sep in place or os.path.isdir(place):
+        return load_primitive(place)
+    return make_primitive(place)
 
 
 def _located(folder: Path) -> Path:

@@ -87,6 +87,7 @@ def claimed(folder: Path, resume: bool) -> Iterator[Path]:
     removed again if the run wrote nothing, or if its data or settings were wrong."""
     made = not folder.exists()
     output_folder(folder)
+    _refuse_another(folder, resume)  # before a lock is left there, and again once it is held
     try:
         descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT)
     except OSError as error:
