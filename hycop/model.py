@@ -8,12 +8,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hycop.data import Dataset
 from hycop.dictionary import Dictionary
 from hycop.equation import Equation
 from hycop.errors import InvalidSampleError
 from hycop.execution import Outcome, measure
 from hycop.features import Observed
 from hycop.grid import Array, changed
+from hycop.metrics import rel_l2
 from hycop.policy import Inputs, Policy, SlotPolicy
 from hycop.program import EMPTY, ProgramBatch
 from hycop.query import Query
@@ -25,6 +27,9 @@ MOST_SEGMENTS = 1024
 
 MOST_SUBSTEPS = 64
 """Most substeps of a program."""
+
+MOST_KEPT = 256
+"""Most queries of training, and most held-out ones, whose features and errors a model keeps."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,14 @@ class Record:
     data_hash: str
     metrics: Mapping[str, float]
     changes: tuple[str, ...] = ()
+
+
+class Answered(NamedTuple):
+    """Queries that a model was trained or gated on, as far as it keeps them: features (query, name) and relative L2
+    errors (query,) of its answers."""
+
+    features: Array
+    errors: Array
 
 
 class Composition(NamedTuple):
@@ -94,6 +107,7 @@ class Model:
 
     Programs run on a grid ``refinement`` times finer than the query's. Each is cut ``substeps`` times finer than the
     query time needs. ``static_theta`` is that of the ablation trained beside it: one program for all queries.
+    ``trained`` and ``held_out`` are queries of its training; models of older versions keep none.
     """
 
     equation: Equation
@@ -107,6 +121,8 @@ class Model:
     refinement: int = 1
     substeps: int = 1
     static_theta: Array | None = None
+    trained: Answered | None = None
+    held_out: Answered | None = None
 
     def answer(self, query: Query) -> Answer:
         """The states at the query times, with everything that led to them."""
@@ -118,6 +134,15 @@ class Model:
     def solve(self, query: Query) -> Outcome:
         """The states at the query times, and the work they took."""
         return measure(self.programs(query), self.dictionary, query, refinement=self.refinement)
+
+    def answered(self, data: Dataset) -> Answered:
+        """Features and errors of at most ``MOST_KEPT`` queries of a dataset, evenly spread over it."""
+        query, truth = data.query, data.truth
+        kept = np.unique(np.linspace(0, query.batch - 1, min(query.batch, MOST_KEPT)).round().astype(np.int64))
+        some = query.take(kept)
+        programs, values, _ = self.compose(some)
+        states = measure(programs, self.dictionary, some, refinement=self.refinement, strict=False).states
+        return Answered(values.features, rel_l2(states, truth[kept], some.setting))
 
     def compose(self, query: Query) -> Composition:
         """A program for each query, and what it was written from."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -299,7 +299,7 @@ class _Run:
             start=start,
         )
         grid = task.train.setting.grid
-        return Model(
+        model = Model(
             equation=task.equation,
             dictionary=task.dictionary,
             policy=done.policy,
@@ -316,6 +316,7 @@ class _Run:
             refinement=config.refinement,
             static_theta=done.static_theta,
         )
+        return replace(model, trained=model.answered(task.train), held_out=model.answered(task.held_out))
 
 
 def _check_parts(dictionary: object, equation: object) -> None:
