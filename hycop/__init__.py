@@ -3,6 +3,7 @@
 from hycop import metrics
 from hycop.conformance import check_primitive
 from hycop.data import Dataset, load, save
+from hycop.diagnosis import Diagnosis, diagnose
 from hycop.dictionary import Dictionary
 from hycop.equation import Coefficient, Equation
 from hycop.errors import HyCOPError
@@ -34,6 +35,7 @@ __all__ = [
     "Composed",
     "Contender",
     "Dataset",
+    "Diagnosis",
     "Dictionary",
     "DictionaryLimit",
     "Equation",
@@ -54,6 +56,7 @@ __all__ = [
     "answers",
     "check_primitive",
     "composed",
+    "diagnose",
     "evaluate",
     "find_primitive",
     "fingerprint",

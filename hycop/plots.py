@@ -319,3 +319,61 @@ def heat_figure(
         axes.set_title(title, fontsize=9)
     figure.colorbar(image, ax=panels, label="log₁₀ of the relative L2 error")
     return figure
+
+
+def bars_figure(terms: Mapping[str, Array], floors: Mapping[str, float], title: str) -> Figure:
+    """Terms of an error: their means as bars, with the levels below which nothing is blamed; and every query."""
+    figure = new_figure(10, 4)
+    left, right = figure.subplots(1, 2)
+    order = np.argsort(terms["total"])
+    for index, (name, values) in enumerate(terms.items()):
+        colour = COLOURS[index % len(COLOURS)]
+        left.bar(index, max(values.mean(), SMALLEST_SHOWN), color=colour)
+        if name in floors:
+            left.hlines(max(floors[name], SMALLEST_SHOWN), index - 0.4, index + 0.4, color="black", linestyle="--")
+        right.plot(np.maximum(values[order], SMALLEST_SHOWN), ".", color=colour, label=name)
+    left.set_xticks(range(len(terms)), list(terms))
+    left.set(yscale="log", ylabel=f"mean relative L2 error, or {SMALLEST_SHOWN:g} if less", title="- - known to")
+    right.set(yscale="log", xlabel="queries, by total error")
+    right.legend(fontsize=8)
+    figure.suptitle(title, fontsize=11)
+    return figure
+
+
+def trends_figure(numbers: Mapping[str, Array], errors: Array, title: str) -> Figure:
+    """The error of every query against each of its numbers."""
+    columns = min(4, len(numbers))
+    rows = -(-len(numbers) // columns)
+    figure = new_figure(3.0 * columns, 2.6 * rows + 0.5)
+    panels = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axes, (name, values) in zip(panels, numbers.items(), strict=False):
+        axes.plot(values, np.maximum(errors, SMALLEST_SHOWN), ".", color=COLOURS[0])
+        axes.set(yscale="log", xlabel=name)
+    for axes in panels[len(numbers) :]:
+        axes.set_visible(False)
+    figure.suptitle(title, fontsize=11)
+    return figure
+
+
+def maps_figure(maps: Mapping[str, Array], channels: Sequence[str], lengths: Sequence[float], title: str) -> Figure:
+    """Maps (channel, *grid) by name, each a row, with a column for every channel."""
+    figure = new_figure(3.6 * len(channels) + 0.6, 2.7 * len(maps) + 0.5)
+    for row, (name, field) in zip(figure.subplots(len(maps), len(channels), squeeze=False), maps.items(), strict=True):
+        for axes, channel, u in zip(row, channels, field, strict=True):
+            draw_field(axes, u, lengths, f"{name}, {channel}", cmap="viridis")
+    figure.suptitle(title, fontsize=11)
+    return figure
+
+
+def matrix_figure(names: Sequence[str], values: Array, title: str) -> Figure:
+    """Numbers for pairs of names, on a logarithmic scale of colours."""
+    figure = new_figure(1.4 * len(names) + 2, 1.1 * len(names) + 1.5)
+    axes = figure.subplots()
+    axes.imshow(np.log10(np.maximum(values, SMALLEST_SHOWN)), cmap="viridis")
+    for (row, column), value in np.ndenumerate(values):
+        if row != column:
+            axes.text(column, row, f"{value:.1e}", ha="center", va="center", fontsize=8, color="white")
+    axes.set_xticks(range(len(names)), names)
+    axes.set_yticks(range(len(names)), names)
+    axes.set_title(title, fontsize=9)
+    return figure

@@ -1,0 +1,173 @@
+"""Why a model errs: budget, regimes, commutators, rates, shift, and a verdict in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import isfinite
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from hycop.data import Dataset
+from hycop.diagnosis import page
+from hycop.diagnosis.budget import Budget, budget
+from hycop.diagnosis.case import Case
+from hycop.diagnosis.commutators import Commutator, commutators
+from hycop.diagnosis.oracle import Oracle, oracle
+from hycop.diagnosis.rates import Rates, lipschitz_constants, rates
+from hycop.diagnosis.regimes import Regime, regimes
+from hycop.diagnosis.shift import Shift, shift
+from hycop.diagnosis.trusted import Trusted
+from hycop.diagnosis.verdict import Verdict, verdict
+from hycop.errors import NonFiniteStateError
+from hycop.progress import Describe, describing
+from hycop.surrogate import HyCOP
+
+T = TypeVar("T")
+
+
+class Named(Protocol):
+    """The physics that a model lacks. It prints as an equation; as data it is ``missing``, a list of terms, and
+    ``explained``, their share of the residual."""
+
+    def to_json(self) -> Mapping[str, object]: ...
+
+
+Naming = Callable[[HyCOP, Dataset], Named]
+"""Names the physics that a model lacks, from a dataset."""
+
+
+@dataclass(frozen=True, eq=False)
+class Diagnosis:
+    """Why a model errs on a dataset. It prints as a page whose first line is the verdict.
+
+    ``budget`` has the terms of the error, per query and as signed fields. ``regimes`` and ``commutators`` say where it
+    comes from, ``rates``, ``lipschitz`` and ``oracle`` what finer programs and a better policy would change, ``shift``
+    how far the queries are from those of training. ``named`` is the missing physics, if the mismatch is above the
+    errors of trusted part and data, and somebody was asked to name it.
+    """
+
+    case: Case
+    budget: Budget
+    verdict: Verdict
+    regimes: list[Regime]
+    commutators: list[Commutator]
+    rates: Rates | None
+    lipschitz: Mapping[str, float]
+    oracle: Oracle | None
+    shift: Shift | None
+    named: Named | None = None
+
+    def __str__(self) -> str:
+        case, model = self.case, self.case.model
+        asked = f"model of {model.equation.name}, data of {case.source.problem} ({case.source.split}), "
+        asked += f"{case.batch} of {case.of} queries"
+        return "\n".join(
+            [
+                str(self.verdict),
+                *([] if self.named is None else [str(self.named)]),
+                asked,
+                *page.section("budget, mean relative L2 error", page.budget_lines(self.budget)),
+                *page.section(
+                    "where",
+                    [
+                        *page.share_lines(self.budget),
+                        *page.regime_lines(self.regimes),
+                        *page.commutator_lines(self.commutators),
+                    ],
+                ),
+                *page.section("rates", page.rate_lines(self.rates, self.lipschitz, self.oracle)),
+                *page.section("shift", page.shift_lines(self.shift, model.record.changes)),
+            ]
+        )
+
+    def to_json(self) -> dict[str, object]:
+        named = {} if self.named is None else self.named.to_json()
+        shares, case = self.budget.shares, self.case
+        content = {
+            "verdict": self.verdict.kind,
+            "blamed": self.verdict.blamed,
+            "missing": named.get("missing", []),
+            "explained": named.get("explained"),
+            "budget": self.budget.means(),
+            "line": str(self.verdict),
+            "balanced": self.verdict.balanced,
+            "floor": self.budget.floor.to_json(),
+            "not_separable": self.budget.reason or None,
+            "primitives": None if shares is None else shares.fractions(),
+            "steps": None if shares is None else [{"primitive": name, "size": size} for name, size in shares.steps()],
+            "regimes": [each.to_json() for each in self.regimes],
+            "commutators": [each.to_json() for each in self.commutators],
+            "rates": None if self.rates is None else self.rates.to_json(),
+            "lipschitz": self.lipschitz,
+            "oracle": None if self.oracle is None else self.oracle.to_json(),
+            "shift": None if self.shift is None else self.shift.to_json(),
+            "queries": {
+                "sample": case.sample.tolist(),
+                "time": case.query.time.tolist(),
+                **{name: sizes.tolist() for name, sizes in self.budget.sizes.items()},
+            },
+        }
+        return {name: _plain(value) for name, value in content.items()}
+
+
+def diagnose(
+    model: HyCOP, data: Dataset, *, naming: Naming | None = None, most: int | None = None, verbose: bool = True
+) -> Diagnosis:
+    """Finds out why a model errs on data with truth: missing physics, its programs, a primitive, or the data.
+
+    Data of a larger equation are welcome: coefficients that the model does not know are left out. At most ``most``
+    queries (200) are looked at, evenly spread. ``naming`` is asked for the missing physics if there is some.
+    """
+    with describing("diagnosis") as show:
+        tell: Describe = show if verbose else (lambda text, share: None)
+        tell("answers of the model", 0.0)
+        case = Case.of_data(model, data) if most is None else Case.of_data(model, data, most)
+        trusted = Trusted.of(case.model, case.query.grid, data.problem)
+        found = budget(case, trusted, lambda done: tell("error budget", 0.5 * done))
+        errors = found.sizes["total"]
+        separable = not found.reason
+        tell("commutators", 0.5)
+        pairs = _unless_lost(lambda: commutators(case, trusted, separable))
+        tell("finer programs", 0.6)
+        finer = _unless_lost(lambda: rates(case, trusted, separable))
+        tell("best programs for each query", 0.75)
+        best = oracle(case)
+        tell("shift", 0.85)
+        moved = shift(case, errors)
+        named = None
+        if naming is not None and "mismatch" in found.blamable():
+            tell("naming what is missing", 0.9)
+            named = naming(model, data)
+    return Diagnosis(
+        case,
+        found,
+        verdict(found),
+        regimes(case, errors),
+        pairs or [],
+        finer,
+        lipschitz_constants(case),
+        best,
+        moved,
+        named,
+    )
+
+
+def _unless_lost(compute: Callable[[], T]) -> T | None:
+    """What is computed, or None if a state becomes NaN or infinite on the way."""
+    try:
+        return compute()
+    except NonFiniteStateError:
+        return None
+
+
+def _plain(value: object) -> object:
+    """Data that JSON can hold; what is not finite is null."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not isfinite(value) else value

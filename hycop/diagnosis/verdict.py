@@ -1,0 +1,68 @@
+"""The verdict: which term of the budget is guilty, and what to do about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from hycop.diagnosis.budget import Budget
+from hycop.diagnosis.floor import MARGIN
+
+Kind = Literal["enrich", "policy", "primitive", "trust"]
+
+GUILTY: dict[str, Kind] = {"mismatch": "enrich", "splitting": "policy", "primitive": "primitive"}
+"""What each term of the budget asks for."""
+
+SAME_SIZE = 2 / 3
+"""Two terms are balanced if the smaller is at least this fraction of the larger."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What to do about the error: ``kind`` is None where its causes cannot be told apart. ``blamed`` names the
+    primitive to improve. ``balanced`` are terms as large as the guilty one."""
+
+    kind: Kind | None
+    blamed: str | None = None
+    balanced: tuple[str, ...] = ()
+    evidence: str = ""
+
+    @property
+    def advice(self) -> str:
+        improve = f"improve primitive {self.blamed}" if self.blamed else "improve the primitives"
+        return {
+            "enrich": "enrich the dictionary",
+            "policy": "refine the policy",
+            "primitive": improve,
+            "trust": "trust it: the error is that of the data",
+            None: "not separable",
+        }[self.kind]
+
+    def __str__(self) -> str:
+        """One line."""
+        return f"{self.advice}; {self.evidence}"
+
+
+def verdict(budget: Budget) -> Verdict:
+    """The guilty term: the largest of those that exceed the errors of the trusted part and of the data."""
+    total, floor = budget.total, budget.floor
+    if total <= MARGIN * floor.data:
+        return Verdict("trust", evidence=f"{total:.1e}; the data and their cell averages are known to {floor.data:.1e}")
+    found = budget.blamable()
+    rest = float(budget.sizes["rest"].mean()) if "rest" in budget.sizes else 0.0
+    if not found or rest > next(iter(found.values())):
+        why = budget.reason or f"every term is below the error of the trusted part ({floor.limit + floor.programs:.1e})"
+        return Verdict(None, evidence=f"of the error {total:.1e}, {why}")
+    term, size = next(iter(found.items()))
+    balanced = tuple(other for other, theirs in found.items() if other != term and theirs >= SAME_SIZE * size)
+    blamed = _blamed(budget) if term == "primitive" else None
+    evidence = f"{term} {size:.1e} of the error {total:.1e}, the largest term in {budget.leads(term):.0%} of queries"
+    if balanced:
+        cancel = ", and they cancel" if total < 0.5 * size else ""
+        evidence += f"; balanced with {' and '.join(balanced)}{cancel}"
+    return Verdict(GUILTY[term], blamed, balanced, evidence)
+
+
+def _blamed(budget: Budget) -> str | None:
+    """The primitive with the largest part of the primitive error."""
+    return None if budget.shares is None else next(iter(budget.shares.fractions()))
