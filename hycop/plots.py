@@ -333,7 +333,8 @@ def bars_figure(terms: Mapping[str, Array], floors: Mapping[str, float], title: 
             left.hlines(max(floors[name], SMALLEST_SHOWN), index - 0.4, index + 0.4, color="black", linestyle="--")
         right.plot(np.maximum(values[order], SMALLEST_SHOWN), ".", color=colour, label=name)
     left.set_xticks(range(len(terms)), list(terms))
-    left.set(yscale="log", ylabel=f"mean relative L2 error, or {SMALLEST_SHOWN:g} if less", title="- - known to")
+    left.set(yscale="log", ylabel=f"mean relative L2 error, or {SMALLEST_SHOWN:g} if less")
+    left.set_title("nothing below a dashed line is blamed", fontsize=9)
     right.set(yscale="log", xlabel="queries, by total error")
     right.legend(fontsize=8)
     figure.suptitle(title, fontsize=11)
@@ -356,10 +357,11 @@ def trends_figure(numbers: Mapping[str, Array], errors: Array, title: str) -> Fi
 
 
 def maps_figure(maps: Mapping[str, Array], channels: Sequence[str], lengths: Sequence[float], title: str) -> Figure:
-    """Maps (channel, *grid) by name, each a row, with a column for every channel."""
-    figure = new_figure(3.6 * len(channels) + 0.6, 2.7 * len(maps) + 0.5)
-    for row, (name, field) in zip(figure.subplots(len(maps), len(channels), squeeze=False), maps.items(), strict=True):
-        for axes, channel, u in zip(row, channels, field, strict=True):
+    """Maps (channel, *grid) by name, each a column, with a row for every channel."""
+    figure = new_figure(3.4 * len(maps), 2.7 * len(channels) + 0.5)
+    panels = figure.subplots(len(channels), len(maps), squeeze=False).T
+    for column, (name, field) in zip(panels, maps.items(), strict=True):
+        for axes, channel, u in zip(column, channels, field, strict=True):
             draw_field(axes, u, lengths, f"{name}, {channel}", cmap="viridis")
     figure.suptitle(title, fontsize=11)
     return figure
@@ -369,10 +371,12 @@ def matrix_figure(names: Sequence[str], values: Array, title: str) -> Figure:
     """Numbers for pairs of names, on a logarithmic scale of colours."""
     figure = new_figure(1.4 * len(names) + 2, 1.1 * len(names) + 1.5)
     axes = figure.subplots()
-    axes.imshow(np.log10(np.maximum(values, SMALLEST_SHOWN)), cmap="viridis")
+    colours = np.log10(np.maximum(values, SMALLEST_SHOWN))
+    axes.imshow(colours, cmap="viridis")
     for (row, column), value in np.ndenumerate(values):
         if row != column:
-            axes.text(column, row, f"{value:.1e}", ha="center", va="center", fontsize=8, color="white")
+            shade = "black" if colours[row, column] > 0.5 * (colours.min() + colours.max()) else "white"
+            axes.text(column, row, f"{value:.1e}", ha="center", va="center", fontsize=8, color=shade)
     axes.set_xticks(range(len(names)), names)
     axes.set_yticks(range(len(names)), names)
     axes.set_title(title, fontsize=9)

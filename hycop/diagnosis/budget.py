@@ -67,6 +67,10 @@ class Shares:
         names = self.programs.names
         return [(names[op], float(mean)) for op, mean in zip(patterns[most], means, strict=True) if op != EMPTY]
 
+    def to_json(self) -> dict[str, object]:
+        steps = [{"primitive": name, "size": size} for name, size in self.steps()]
+        return {"fractions": self.fractions(), "steps": steps, "queries": len(self.programs)}
+
 
 @dataclass(frozen=True, eq=False)
 class Budget:

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from hycop.data import Dataset
-from hycop.errors import InvalidInputError
+from hycop.errors import InvalidInputError, SampleError
 from hycop.execution import run, simplify, trace
 from hycop.grid import Array, changed
 from hycop.model import Model
@@ -62,13 +62,17 @@ class Case:
         kept = later[spread(later.size, most)]
         given, frames = asked.query.take(kept), asked.times.shape[1] - 1
         query = replace(given, u0=given.u0.astype(np.float64))
-        written, values, _ = model.compose(query)
-        programs = simplify(written, model.dictionary, query.setting)
+        try:
+            written, values, _ = model.compose(query)
+            programs = simplify(written, model.dictionary, query.setting)
+            answers = run(programs, model.dictionary, query, refinement=model.refinement)
+        except SampleError as error:
+            raise error.at(int(kept[error.sample])) from None
         return cls(
             model,
             query,
             asked.truth[kept].astype(np.float64),
-            run(programs, model.dictionary, query, refinement=model.refinement),
+            answers,
             programs,
             values.features,
             kept // frames,

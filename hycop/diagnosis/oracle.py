@@ -11,8 +11,11 @@ from hycop.execution import measure
 from hycop.grid import Array
 from hycop.program import EMPTY, ProgramBatch
 
-QUERIES = 8
-"""Queries whose best programs are sought, evenly spread."""
+QUERIES, FEWEST = 8, 2
+"""Most and fewest queries whose best programs are sought, evenly spread."""
+
+MOST_WORK = 2e9
+"""Work of the whole search, which decides for how many queries it is done."""
 
 ITERATIONS = 6
 DIFFERENCE = 1e-6
@@ -27,25 +30,30 @@ LONGEST = 64
 
 @dataclass(frozen=True)
 class Oracle:
-    """Mean errors of the model and of the best programs for the same queries; the gap is the policy's."""
+    """Mean errors of the model and of the best programs on some queries; the gap is the policy's."""
 
     error: float
     best: float
+    queries: int
 
     @property
     def gap(self) -> float:
         return self.error - self.best
 
     def to_json(self) -> dict[str, object]:
-        return {"error": self.error, "oracle": self.best, "gap": self.gap}
+        return {"error": self.error, "oracle": self.best, "gap": self.gap, "queries": self.queries}
 
 
 def oracle(case: Case) -> Oracle | None:
     """Damped Gauss–Newton on ‖Ψ̂ − S‖ over the durations of each query's steps. Every primitive keeps its total time;
     its steps share it by a softmax. None if no primitive has two steps, or programs are very long."""
-    some = case.take(case.few(QUERIES))
-    if some.programs.ops.shape[1] > LONGEST or not _free(some.programs).any():
+    steps = case.programs.ops.shape[1]
+    if steps > LONGEST or not _free(case.programs).any():
         return None
+    one = case.take(case.few(1))
+    work = measure(one.programs, case.model.dictionary, one.query, refinement=case.model.refinement).work[0]
+    affordable = int(MOST_WORK / (work * ITERATIONS * (1 + steps + len(DAMPINGS))))
+    some = case.take(case.few(min(QUERIES, max(FEWEST, affordable))))
     programs = some.programs
     start = errors = some.relative(some.truth - some.answers)
     for _ in range(ITERATIONS):
@@ -61,7 +69,7 @@ def oracle(case: Case) -> Oracle | None:
         durations = np.where(better[:, None], durations, programs.durations)
         programs = ProgramBatch(programs.names, programs.ops, durations)
         errors = np.where(better, best, errors)
-    return Oracle(float(start.mean()), float(errors.mean()))
+    return Oracle(float(start.mean()), float(errors.mean()), some.batch)
 
 
 def _states(case: Case, programs: ProgramBatch) -> Array:

@@ -50,10 +50,11 @@ class Rate:
 @dataclass(frozen=True)
 class Rates:
     """Mean errors of programs cut ``substeps`` times finer: the ``total``, and where they are separable ``splitting``
-    (C_1 h^p) and ``primitive`` (C_2 h^q)."""
+    (C_1 h^p) and ``primitive`` (C_2 h^q), of some queries."""
 
     substeps: tuple[int, ...]
     terms: Mapping[str, Rate]
+    queries: int
 
     def next_doubling(self) -> dict[str, tuple[float, float]]:
         """Each mean error as it is and with programs cut twice as finely, measured."""
@@ -64,7 +65,7 @@ class Rates:
             name: {"constant": rate.constant, "order": rate.order, "sizes": list(rate.sizes)}
             for name, rate in self.terms.items()
         }
-        return {"substeps": list(self.substeps), "terms": terms}
+        return {"substeps": list(self.substeps), "terms": terms, "queries": self.queries}
 
 
 def rates(case: Case, trusted: Trusted, separable: bool) -> Rates:
@@ -86,7 +87,7 @@ def rates(case: Case, trusted: Trusted, separable: bool) -> Rates:
             composed = restrict(trusted.run(programs, start), shape)
             sizes["splitting"].append(float(some.relative(limits - composed).mean()))
             sizes["primitive"].append(float(some.relative(composed - answers).mean()))
-    return Rates(substeps, {name: Rate.of(substeps, tuple(found)) for name, found in sizes.items()})
+    return Rates(substeps, {name: Rate.of(substeps, tuple(found)) for name, found in sizes.items()}, some.batch)
 
 
 def lipschitz_constants(case: Case) -> dict[str, float]:

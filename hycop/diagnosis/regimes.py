@@ -19,8 +19,8 @@ CHANCE = 0.01
 
 @dataclass(frozen=True)
 class Regime:
-    """How the error depends on one number of the queries: its rank correlation (Spearman), the probability of that by
-    chance, and the mean errors in the lowest and in the highest third of the number."""
+    """How the error depends on one number of the queries: its rank correlation (Spearman), the probability that chance
+    makes one so large for any of the numbers, and the mean errors in the lowest and in the highest third."""
 
     name: str
     correlation: float
@@ -49,8 +49,8 @@ def regimes(case: Case, errors: Array) -> list[Regime]:
     """The trend of the errors (batch,) with every number that varies, strongest first."""
     if case.batch < FEWEST or np.ptp(errors) == 0:
         return []
-    found = []
-    for name, column in numbers_of(case).items():
+    found, numbers = [], numbers_of(case)
+    for name, column in numbers.items():
         order = np.argsort(column, kind="stable")
         third = max(1, case.batch // 3)
         trend = spearmanr(column, errors)
@@ -58,7 +58,7 @@ def regimes(case: Case, errors: Array) -> list[Regime]:
             Regime(
                 name,
                 float(trend.statistic),
-                float(trend.pvalue),
+                min(1.0, float(trend.pvalue) * len(numbers)),
                 float(errors[order[:third]].mean()),
                 float(errors[order[-third:]].mean()),
             )
