@@ -30,7 +30,8 @@ class Case:
     ``programs`` as they run, and the ``features`` (batch, name) that they come from.
 
     ``sample`` and ``frame`` say where a query stands in the dataset, ``of`` how many it has. ``coefficients`` are all
-    of the dataset, also those that the model's equation does not have. ``rounding`` is the precision of the dataset.
+    of the dataset, also those that the model's equation does not have. ``outside`` flags queries outside training, by
+    the reason.
     """
 
     model: Model
@@ -42,6 +43,7 @@ class Case:
     sample: Array
     frame: Array
     coefficients: Mapping[str, Array]
+    outside: Mapping[str, Array]
     source: Dataset
     of: int
 
@@ -63,7 +65,7 @@ class Case:
         given, frames = asked.query.take(kept), asked.times.shape[1] - 1
         query = replace(given, u0=given.u0.astype(np.float64))
         try:
-            written, values, _ = model.compose(query)
+            written, values, outside = model.compose(query)
             programs = simplify(written, model.dictionary, query.setting)
             answers = run(programs, model.dictionary, query, refinement=model.refinement)
         except SampleError as error:
@@ -78,6 +80,7 @@ class Case:
             kept // frames,
             1 + kept % frames,
             {name: column[kept // frames] for name, column in data.setting.params.items()},
+            outside,
             data,
             int(later.size),
         )
@@ -88,6 +91,7 @@ class Case:
 
     @property
     def rounding(self) -> float:
+        """The precision of the dataset."""
         return float(np.finfo(self.source.states.dtype).eps)
 
     def take(self, queries: Array) -> Case:
@@ -98,6 +102,7 @@ class Case:
             query=self.query.take(queries),
             programs=self.programs.take(queries),
             coefficients={name: column[queries] for name, column in self.coefficients.items()},
+            outside={name: flags[queries] for name, flags in self.outside.items()},
             **{name: getattr(self, name)[queries] for name in parts},
         )
 

@@ -78,7 +78,7 @@ class Diagnosis:
                     ],
                 ),
                 *page.section("rates", page.rate_lines(self.rates, self.lipschitz, self.oracle)),
-                *page.section("shift", page.shift_lines(self.shift, model.record.changes)),
+                *page.section("shift", page.shift_lines(self.shift, case.outside, model.record.changes)),
             ]
         )
 
@@ -102,6 +102,7 @@ class Diagnosis:
             "lipschitz": self.lipschitz,
             "oracle": None if self.oracle is None else self.oracle.to_json(),
             "shift": None if self.shift is None else self.shift.to_json(),
+            "outside": {name: int(flags.sum()) for name, flags in case.outside.items()},
             "queries": {
                 "sample": case.sample.tolist(),
                 "time": case.query.time.tolist(),
@@ -124,33 +125,24 @@ def diagnose(
         tell("answers of the model", 0.0)
         case = Case.of_data(model, data) if most is None else Case.of_data(model, data, most)
         trusted = Trusted.of(case.model, case.query.grid, data.problem)
-        found = budget(case, trusted, lambda done: tell("error budget", 0.5 * done))
+        found = budget(case, trusted, lambda done: tell("error budget", 0.6 * done))
         errors = found.sizes["total"]
         separable = not found.reason
-        tell("commutators", 0.5)
+        tell("commutators", 0.6)
         pairs = _unless_lost(lambda: commutators(case, trusted, separable))
-        tell("finer programs", 0.6)
+        tell("finer programs", 0.7)
         finer = _unless_lost(lambda: rates(case, trusted, separable))
-        tell("best programs for each query", 0.75)
+        constants = lipschitz_constants(case)
+        tell("best programs for each query", 0.8)
         best = oracle(case)
-        tell("shift", 0.85)
+        tell("shift", 0.9)
         moved = shift(case, errors)
         named = None
         if naming is not None and "mismatch" in found.blamable():
-            tell("naming what is missing", 0.9)
+            tell("naming what is missing", 0.95)
             named = naming(model, data)
-    return Diagnosis(
-        case,
-        found,
-        verdict(found),
-        regimes(case, errors),
-        pairs or [],
-        finer,
-        lipschitz_constants(case),
-        best,
-        moved,
-        named,
-    )
+    trends = regimes(case, errors)
+    return Diagnosis(case, found, verdict(found), trends, pairs or [], finer, constants, best, moved, named)
 
 
 def _unless_lost(compute: Callable[[], T]) -> T | None:

@@ -94,14 +94,14 @@ def floor_of(case: Case, trusted: Trusted | None, separable: bool, noisy: Array)
 
 def noise(fields: Array, grid: Grid) -> Array:
     """Standard deviation (batch,) of white noise in fields (batch, channel, *grid), from third differences along each
-    axis. Their median is small for any field that is smooth almost everywhere, jumps included."""
-    found = np.full(len(fields), np.inf)
+    axis: their median in each channel is small for any field that is smooth almost everywhere, jumps included."""
+    found = np.full(fields.shape[:2], np.inf)
     for axis in range(grid.axes):
         if grid.shape[axis] > 3:
-            rough = np.abs(np.diff(fields, n=3, axis=2 + axis)).reshape(len(fields), -1)
+            rough = np.abs(np.diff(fields, n=3, axis=2 + axis)).reshape(*fields.shape[:2], -1)
             # 1 − 3 + 3 − 1: variance 20; the median of |N(0, 1)| is 0.6745
-            found = np.minimum(found, np.median(rough, axis=1) / (0.6745 * np.sqrt(20.0)))
-    return np.where(np.isfinite(found), found, 0.0)
+            found = np.minimum(found, np.median(rough, axis=2) / (0.6745 * np.sqrt(20.0)))
+    return np.asarray(np.sqrt(np.mean(np.where(np.isfinite(found), found, 0.0) ** 2, axis=1)))
 
 
 def reconstruction_error(case: Case, trusted: Trusted) -> Array:

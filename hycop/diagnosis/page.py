@@ -10,6 +10,7 @@ from hycop.diagnosis.oracle import Oracle
 from hycop.diagnosis.rates import Rates
 from hycop.diagnosis.regimes import Regime
 from hycop.diagnosis.shift import Shift
+from hycop.grid import Array
 
 MOST_LINES = 3
 """Trends and pairs that are shown; the rest is in the data."""
@@ -96,14 +97,18 @@ def rate_lines(rates: Rates | None, lipschitz: Mapping[str, float], oracle: Orac
     return lines
 
 
-def shift_lines(shift: Shift | None, changes: Sequence[str]) -> list[str]:
+def shift_lines(shift: Shift | None, outside: Mapping[str, Array], changes: Sequence[str]) -> list[str]:
+    flagged = ", ".join(f"{name} {int(flags.sum())}" for name, flags in outside.items())
+    lines = [f"queries outside training, by reason: {flagged or 'none'}"]
     if shift is None:
-        return ["not measured: the model keeps no training queries (it is of an older version, or sees no features)"]
+        why = "the model keeps no training queries (it is of an older version, or sees no features)"
+        return [*lines, f"distance not measured: {why}"]
     means = [f"training {shift.trained:.1e}"]
     if shift.held_out is not None:
         means.append(f"held-out {shift.held_out:.1e}")
     far = sorted(shift.features.items(), key=lambda entry: -entry[1])[:MOST_LINES]
     return [
+        *lines,
         f"mean error: {' → '.join(means)} → file {shift.file:.1e}" + (" (before the swap)" if changes else ""),
         "Wasserstein distance in trained ranges: " + ", ".join(f"{name} {value:.2f}" for name, value in far),
         f"gap {shift.gap:+.1e}, bound {shift.bound:.1e} = {shift.lipschitz:.1e} (Lipschitz constant of the error) × "

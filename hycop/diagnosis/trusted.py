@@ -21,6 +21,7 @@ from hycop.problems import PROBLEMS, Problem, problem_of
 from hycop.program import ProgramBatch
 from hycop.query import Query
 from hycop.references import Reference
+from hycop.references.reference import checked_finite
 
 OWN_REFINEMENT = {1: 4, 2: 2, 3: 2}
 """How many times finer than the model's is the grid on which its own primitives are trusted, by the axes."""
@@ -123,7 +124,7 @@ class Trusted:
         if self.whole is not None:
             solver = Dictionary({"whole": self.whole.on_fine_grid()})
             return run(ProgramBatch(("whole",), np.zeros((fine.batch, 1), dtype=int), fine.time[:, None]), solver, fine)
-        return limit(self.dictionary, fine, most=MOST_SUBSTEPS, cover=self.cover).states
+        return checked_finite(limit(self.dictionary, fine, most=MOST_SUBSTEPS, cover=self.cover).states)
 
 
 def _refined(query: Query, factor: int) -> Query:

@@ -47,7 +47,7 @@ def verdict(budget: Budget) -> Verdict:
     """The guilty term: the largest of those that exceed the errors of the trusted part and of the data."""
     total, floor = budget.total, budget.floor
     if total <= MARGIN * floor.data:
-        return Verdict("trust", evidence=f"{total:.1e}; the data and their cell averages are known to {floor.data:.1e}")
+        return Verdict("trust", evidence=f"{total:.1e}, with data known to {floor.data:.1e} as cell averages")
     found = budget.blamable()
     rest = float(budget.sizes["rest"].mean()) if "rest" in budget.sizes else 0.0
     if not found or rest > next(iter(found.values())):
