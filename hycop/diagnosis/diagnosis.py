@@ -12,7 +12,7 @@ import numpy as np
 from hycop.data import Dataset
 from hycop.diagnosis import page
 from hycop.diagnosis.budget import Budget, budget
-from hycop.diagnosis.case import Case
+from hycop.diagnosis.case import MOST_QUERIES, Case
 from hycop.diagnosis.commutators import Commutator, commutators
 from hycop.diagnosis.oracle import Oracle, oracle
 from hycop.diagnosis.rates import Rates, lipschitz_constants, rates
@@ -59,6 +59,13 @@ class Diagnosis:
     shift: Shift | None
     named: Named | None = None
 
+    @property
+    def gaps(self) -> dict[str, float]:
+        """What a better optimisation could win (to the best program for each query), and what is lost from training to
+        held-out queries (generalisation) and from those to the file (shift)."""
+        best = {} if self.oracle is None else {"optimisation": self.oracle.gap}
+        return {**best, **({} if self.shift is None else self.shift.gaps)}
+
     def __str__(self) -> str:
         case, model = self.case, self.case.model
         asked = f"model of {model.equation.name}, data of {case.source.problem} ({case.source.split}), "
@@ -78,7 +85,13 @@ class Diagnosis:
                     ],
                 ),
                 *page.section("rates", page.rate_lines(self.rates, self.lipschitz, self.oracle)),
-                *page.section("shift", page.shift_lines(self.shift, case.outside, model.record.changes)),
+                *page.section(
+                    "shift",
+                    [
+                        *page.shift_lines(self.shift, case.outside, model.record.changes),
+                        *page.gap_lines(self.gaps),
+                    ],
+                ),
             ]
         )
 
@@ -102,6 +115,7 @@ class Diagnosis:
             "lipschitz": self.lipschitz,
             "oracle": None if self.oracle is None else self.oracle.to_json(),
             "shift": None if self.shift is None else self.shift.to_json(),
+            "gaps": self.gaps,
             "outside": {name: int(flags.sum()) for name, flags in case.outside.items()},
             "queries": {
                 "sample": case.sample.tolist(),
@@ -113,17 +127,17 @@ class Diagnosis:
 
 
 def diagnose(
-    model: HyCOP, data: Dataset, *, naming: Naming | None = None, most: int | None = None, verbose: bool = True
+    model: HyCOP, data: Dataset, *, naming: Naming | None = None, most: int = MOST_QUERIES, verbose: bool = True
 ) -> Diagnosis:
     """Finds out why a model errs on data with truth: missing physics, its programs, a primitive, or the data.
 
     Data of a larger equation are welcome: coefficients that the model does not know are left out. At most ``most``
-    queries (200) are looked at, evenly spread. ``naming`` is asked for the missing physics if there is some.
+    queries are looked at, evenly spread. ``naming`` is asked for the missing physics if there is some.
     """
     with describing("diagnosis") as show:
         tell: Describe = show if verbose else (lambda text, share: None)
         tell("answers of the model", 0.0)
-        case = Case.of_data(model, data) if most is None else Case.of_data(model, data, most)
+        case = Case.of_data(model, data, most)
         trusted = Trusted.of(case.model, case.query.grid, data.problem)
         found = budget(case, trusted, lambda done: tell("error budget", 0.6 * done))
         errors = found.sizes["total"]

@@ -114,3 +114,7 @@ def shift_lines(shift: Shift | None, outside: Mapping[str, Array], changes: Sequ
         f"gap {shift.gap:+.1e}, bound {shift.bound:.1e} = {shift.lipschitz:.1e} (Lipschitz constant of the error) × "
         f"{shift.distance:.2f} (distance of all features)",
     ]
+
+
+def gap_lines(gaps: Mapping[str, float]) -> list[str]:
+    return ["gaps: " + ", ".join(f"{name} {gap:+.1e}" for name, gap in gaps.items())] if gaps else []

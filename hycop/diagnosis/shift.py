@@ -53,7 +53,7 @@ class Shift:
         return {"generalisation": self.held_out - self.trained, "shift": self.file - self.held_out}
 
     def to_json(self) -> dict[str, object]:
-        return {**asdict(self), "bound": self.bound, "gap": self.gap, "gaps": self.gaps}
+        return {**asdict(self), "bound": self.bound, "gap": self.gap}
 
 
 def shift(case: Case, errors: Array) -> Shift | None:

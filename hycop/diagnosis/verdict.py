@@ -55,14 +55,12 @@ def verdict(budget: Budget) -> Verdict:
         return Verdict(None, evidence=f"of the error {total:.1e}, {why}")
     term, size = next(iter(found.items()))
     balanced = tuple(other for other, theirs in found.items() if other != term and theirs >= SAME_SIZE * size)
-    blamed = _blamed(budget) if term == "primitive" else None
     evidence = f"{term} {size:.1e} of the error {total:.1e}, the largest term in {budget.leads(term):.0%} of queries"
+    blamed = None
+    if term == "primitive" and budget.shares is not None:
+        blamed, part = next(iter(budget.shares.fractions().items()))
+        evidence += f"; {blamed} has {part:.0%} of it"
     if balanced:
         cancel = ", and they cancel" if total < 0.5 * size else ""
         evidence += f"; balanced with {' and '.join(balanced)}{cancel}"
     return Verdict(GUILTY[term], blamed, balanced, evidence)
-
-
-def _blamed(budget: Budget) -> str | None:
-    """The primitive with the largest part of the primitive error."""
-    return None if budget.shares is None else next(iter(budget.shares.fractions()))
