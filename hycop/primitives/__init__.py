@@ -58,6 +58,7 @@ PRIMITIVES = Registry(
         "SqrtDensityViscosity": "hycop.primitives.compressible_viscosity:SqrtDensityViscosity",
         "FiniteVolumeGasViscosity": "hycop.primitives.compressible_viscosity:FiniteVolumeGasViscosity",
         "CompressibleNavierStokes": "hycop.primitives.compressible:CompressibleNavierStokes",
+        "SymbolicTerms": "hycop.primitives.symbolic:SymbolicTerms",
     }
 )
 """The primitives of HyCOP by name."""
