@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 
+from hycop.corrections import Correction, corrected
 from hycop.dictionary import Dictionary
 from hycop.equation import Equation
 from hycop.errors import InvalidSampleError
@@ -41,7 +42,7 @@ class Box:
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """How a model came about: settings, seed, data and metrics of its training, and what was swapped since."""
+    """How a model came about: settings, seed, data and metrics of its training, and what was changed since."""
 
     config: TrainingConfig
     seed: int
@@ -94,6 +95,7 @@ class Model:
 
     Programs run on a grid ``refinement`` times finer than the query's. Each is cut ``substeps`` times finer than the
     query time needs. ``static_theta`` is that of the ablation trained beside it: one program for all queries.
+    ``corrections`` are applied to the coefficients of every query before anything else.
     """
 
     equation: Equation
@@ -107,20 +109,30 @@ class Model:
     refinement: int = 1
     substeps: int = 1
     static_theta: Array | None = None
+    corrections: Mapping[str, Correction] = field(default_factory=dict)
+
+    def corrected(self, query: Query) -> Query:
+        """The query with its coefficients as the model has them."""
+        if not self.corrections:
+            return query
+        setting = changed(query.setting, params=corrected(query.setting.params, self.corrections))
+        self.equation.check_bounds(setting)
+        return changed(query, setting=setting)
 
     def answer(self, query: Query) -> Answer:
         """The states at the query times, with everything that led to them."""
         programs, values, outside = self.compose(query)
-        states, work = measure(programs, self.dictionary, query, refinement=self.refinement)
+        states, work = measure(programs, self.dictionary, self.corrected(query), refinement=self.refinement)
         features = dict(zip(self.scope.view.features.names, values.features.T, strict=True))
         return Answer(query, programs, states, work, features, outside)
 
     def solve(self, query: Query) -> Outcome:
         """The states at the query times, and the work they took."""
-        return measure(self.programs(query), self.dictionary, query, refinement=self.refinement)
+        return measure(self.programs(query), self.dictionary, self.corrected(query), refinement=self.refinement)
 
     def compose(self, query: Query) -> Composition:
         """A program for each query, and what it was written from."""
+        query = self.corrected(query)
         seen = Observed(query, self.equation)
         values = self.scope.view.values(seen)
         barred = barred_primitives(self.dictionary, query)
@@ -131,6 +143,7 @@ class Model:
     def programs(self, query: Query, dictionary: Dictionary | None = None) -> ProgramBatch:
         """A program for each query, to run with the model's dictionary or with another that has the same names."""
         model = self if dictionary is None else replace(self, dictionary=dictionary)
+        query = self.corrected(query)
         seen = Observed(query, self.equation)
         return model._programs(seen, self.scope.view.values(seen), barred_primitives(model.dictionary, query))
 
@@ -205,7 +218,8 @@ class Model:
             ("policy", f"{self.theta.size} parameters; it sees {', '.join(view.features.names) or 'nothing'}"),
             *([] if typical is None else [("program", f"{typical}   (typical query, durations as shares of T)")]),
             *(("gate" if not index else "", line) for index, line in enumerate(self.gate.explained())),
-            *(("swapped", line) for line in self.record.changes),
+            *(("corrected", f"{name}: {each}") for name, each in self.corrections.items()),
+            *(("changed", line) for line in self.record.changes),
         ]
         return "\n".join(["HyCOP", *(f"  {label:11} {text}" for label, text in lines)])
 

@@ -227,10 +227,8 @@ class HyCOP:
 
     def trace(self, query: Query, steps: Sequence[int] | None = None) -> Trace:
         """The states after every step of the model's programs, or only after some ``steps``."""
-        model = self.model
-        return trace(
-            model.programs(self._checked(query)), model.dictionary, query, refinement=model.refinement, steps=steps
-        )
+        model, asked = self.model, self.model.corrected(self._checked(query))
+        return trace(model.programs(query), model.dictionary, asked, refinement=model.refinement, steps=steps)
 
     def _checked(self, query: Query) -> Query:
         """Refuses a query of another equation, which would be answered without what the dictionary does not know."""

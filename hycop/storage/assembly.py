@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from hycop.corrections import Correction
 from hycop.dictionary import Dictionary
 from hycop.equation import Coefficient, Equation
-from hycop.errors import InvalidInputError
+from hycop.errors import InvalidInputError, UnknownNameError
 from hycop.features import FeatureMap, FeatureRange
 from hycop.features.times import TIMES, find_speed
 from hycop.grid import AXES, checked_boundary
@@ -50,7 +51,16 @@ def assembled(path: Path, document: Document, dictionary: Dictionary) -> Model:
         refinement=document.refinement,
         substeps=document.substeps,
         static_theta=static,
+        corrections=_corrections(path, document),
     )
+
+
+def _corrections(path: Path, document: Document) -> dict[str, Correction]:
+    with at_field(path, "corrections"):
+        for name in document.corrections:
+            if name not in document.equation.coefficients:
+                raise UnknownNameError("coefficient", name, document.equation.coefficients)
+        return {name: Correction(name, part.plus, part.times) for name, part in document.corrections.items()}
 
 
 def _equation(path: Path, document: Document) -> Equation:

@@ -167,6 +167,11 @@ class RecordPart(_Part):
     changes: Annotated[list[Annotated[str, Field(max_length=2000)]], Field(max_length=1000)] = []
 
 
+class CorrectionPart(_Part):
+    plus: float
+    times: float
+
+
 class Document(_Part):
     """``model.json`` without its own ``sha256``."""
 
@@ -185,6 +190,7 @@ class Document(_Part):
     record: RecordPart
     refinement: Annotated[int, Field(ge=1, le=64)]
     substeps: Annotated[int, Field(ge=1, le=MOST_SUBSTEPS)] = 1
+    corrections: Annotated[dict[Name, CorrectionPart], Field(max_length=256)] = {}
     files: Annotated[dict[str, str], Field(max_length=64)]
 
 

@@ -80,6 +80,7 @@ def _content(model: Model) -> dict[str, object]:
     if type(model.policy) not in kinds:
         raise TypeError(f"the policy {type(model.policy).__name__} is not one of {', '.join(kinds.values())}")
     scope, view = model.scope, model.scope.view
+    corrections = {name: {"plus": each.plus, "times": each.times} for name, each in model.corrections.items()}
     return {
         "kind": KIND,
         "schema_version": SCHEMA,
@@ -112,6 +113,7 @@ def _content(model: Model) -> dict[str, object]:
         },
         "refinement": model.refinement,
         "substeps": model.substeps,
+        **({"corrections": corrections} if corrections else {}),  # older versions read folders without them
         "files": {},
     }
 
