@@ -142,5 +142,5 @@ def rounded(value: float, error: float) -> str:
 def percent(share: float) -> str:
     """A share in per cent, with more digits the closer it is to one: 93.1 %, 99.998 %."""
     rest = 100 * (1 - share)
-    digits = 1 if rest >= 1 else min(4, 1 - floor(log10(max(rest, 1e-4))))
+    digits = 1 if rest >= 1 else max(1, min(4, -floor(log10(max(rest, 1e-4)))))
     return f"{min(100 * share, 100 - 10.0**-digits if rest > 0 else 100.0):.{digits}f} %"

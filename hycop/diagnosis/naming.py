@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -29,6 +30,7 @@ from hycop.grid import Array
 from hycop.model import Model
 from hycop.policy import exact_covers
 from hycop.primitive import order_of
+from hycop.progress import Describe, describing
 from hycop.query import Query
 from hycop.surrogate import HyCOP
 
@@ -43,6 +45,9 @@ HALVINGS = 4
 
 ABOVE_FLOOR = 3.0
 """Errors below this many times the floor are not explained by candidates: they are artefacts."""
+
+UNKNOWN_TRUTH, LEAST_TRUTH = 1e-5, 1e-6
+"""Relative error of data that do not state theirs, and the least that is believed."""
 
 SMALLEST = 1e-3
 """Smallest contribution of a term, as a fraction of the residual before naming."""
@@ -59,20 +64,24 @@ MOST_TERMS = 6
 SURE_ENOUGH = 0.5
 """Certainty below which nothing is named."""
 
-Report = Callable[[str, float], None]
-"""Told what is being done and the finished fraction of it."""
 
-
-def name_missing(model: HyCOP, data: Dataset, *, seed: int = 0, report: Report = lambda text, share: None) -> Missing:
+def name_missing(model: HyCOP, data: Dataset, *, seed: int = 0, verbose: bool = True) -> Missing:
     """Which terms the equation of a model lacks to explain data: their names, coefficients and standard errors.
 
     Amounts a_k of candidates g_k are added to the known processes, u_t = Σ_j F_j(u) + Σ_k a_k g_k(u), and fitted by
     Gauss–Newton to the final states. Candidates are removed by their t-values, from all of them down to the fewest that
     explain the data up to the errors of grid, steps and truth, and noise. Data may have coefficients that the model
-    does not know; they may stand in front of terms.
+    does not know; they may stand in front of terms. A terminal shows progress unless ``verbose`` is False.
     """
+    if not isinstance(model, HyCOP):
+        raise InvalidInputError(f"model is a {type(model).__name__}: give one that fit has made, or HyCOP.load(folder)")
     pairs = checked_pairs(model.model, data)
-    return _Search(model.model, pairs, seed, report).missing()
+    with describing("naming") if verbose else nullcontext(_silent) as report:
+        return _Search(model.model, pairs, seed, report).missing()
+
+
+def _silent(text: str, share: float) -> None:
+    """Progress that nobody watches."""
 
 
 def checked_pairs(model: Model, data: Dataset) -> Dataset:
@@ -120,7 +129,7 @@ class _State:
 class _Search:
     """Rounds of linearisation, selection from all candidates, and a step of the amounts."""
 
-    def __init__(self, model: Model, data: Dataset, seed: int, report: Report) -> None:
+    def __init__(self, model: Model, data: Dataset, seed: int, report: Describe) -> None:
         self.data, self.seed, self.report = data, seed, report
         given = data.query
         query = model.corrected(Query(given.u0.astype(np.float64), given.setting, given.time))
@@ -139,14 +148,15 @@ class _Search:
         residual = self.weights * (self.truth - forward.states)
         if not np.isfinite(residual).all():
             return _State(amounts, forward, residual, Residual(np.inf, 0.0, np.inf))
-        return _State(amounts, forward, residual, measured(residual))
+        return _State(amounts, forward, residual, measured(residual, self.data.setting.grid.boundary))
 
     @property
     def floor(self) -> float:
         """Relative error of the states that extrapolation and the truth leave."""
         doubt = self.weights * self.now.forward.doubt
-        axes = tuple(range(1, doubt.ndim))
-        return float(np.sqrt((doubt**2).sum(axis=axes).mean())) + (self.data.reference_error or 0.0)
+        axes, stated = tuple(range(1, doubt.ndim)), self.data.reference_error
+        truth = UNKNOWN_TRUTH if stated is None else max(stated, LEAST_TRUTH)
+        return float(np.sqrt((doubt**2).sum(axis=axes).mean())) + truth
 
     @property
     def tolerance(self) -> float:

@@ -12,9 +12,8 @@ from hycop.corrections import Correction, corrected
 from hycop.data import Dataset
 from hycop.diagnosis import Missing, name_missing
 from hycop.diagnosis.missing import equations
-from hycop.diagnosis.naming import Report
 from hycop.enrichment.closure import closure_name, combined, enriched_equation, symbolic_closure, with_closure
-from hycop.errors import IncompatibleError, InvalidInputError, UnknownNameError
+from hycop.errors import IncompatibleError, UnknownNameError
 from hycop.evaluation import Opponents, errors_of
 from hycop.execution import measure
 from hycop.features import Observed
@@ -83,7 +82,6 @@ def enrich(
     held_out: Dataset | None = None,
     seed: int = 0,
     verbose: bool = True,
-    report: Report = lambda text, share: None,
     **settings: object,
 ) -> Enriched:
     """A model that explains the data: with a primitive for the terms that its equation lacks, and with
@@ -95,10 +93,8 @@ def enrich(
     """
     if closure not in get_args(Closure):
         raise UnknownNameError("closure", str(closure), get_args(Closure))
-    if not isinstance(model, HyCOP):
-        raise InvalidInputError(f"model is a {type(model).__name__}: give one that fit has made, or HyCOP.load(folder)")
+    missing = name_missing(model, data, seed=seed, verbose=verbose)
     before = model.model
-    missing = name_missing(model, data, seed=seed, report=report)
     _check_named(missing, coefficients)
     corrections = combined(before, missing) if coefficients else dict(before.corrections)
     known = replace(before, corrections=corrections)

@@ -25,6 +25,7 @@ MODULES = (
     "robustness",
     "interpretation",
     "es",
+    "naming",
 )
 """The files that hold a table, in the order in which ``make tables`` computes them; each has it as ``TABLE``."""
 

@@ -1,0 +1,263 @@
+"""Naming what an equation lacks, from pairs of states that an independent solver made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import hycop
+from hycop.corrections import Correction
+from hycop.diagnosis import Missing, MissingTerm, name_missing
+from hycop.diagnosis.missing import percent, rounded, written
+from hycop.dictionary import Dictionary
+from hycop.equation import Coefficient, Equation
+from hycop.errors import HyCOPError
+from hycop.features import FeatureMap
+from hycop.grid import Array, Grid
+from hycop.model import Box, Model, Record
+from hycop.policy import Allotment, Pattern, SlotPolicy
+from hycop.primitive import Primitive
+from hycop.primitives import ExactLogistic, SpectralAdvection, SpectralDiffusion, UpwindAdvection
+from hycop.primitives.symbolic import SymbolicTerms
+from hycop.query import Channel, Query, Setting
+from hycop.scope import Scope, View
+from hycop.surrogate import HyCOP
+from hycop.training import Gate, configured
+
+CELLS, FINER, TIME = 32, 3, 0.2
+LINEAR = {"advection": SpectralAdvection(), "diffusion": SpectralDiffusion()}
+COEFFICIENTS = {
+    "cx": Coefficient("velocity", 0),
+    "Dx": Coefficient("diffusivity", 0, at_least=0.0),
+    "r": Coefficient("rate"),
+}
+
+Rate = Callable[[Array, Callable[[Array, int], Array]], Array]
+"""The rate of point values (batch, channel, cell), with a function that differentiates."""
+
+
+def composing(parts: dict[str, Primitive], channels: tuple[Channel, ...], *coefficients: str) -> HyCOP:
+    """A model that composes the parts by Lie's splitting: naming does not ask its policy."""
+    dictionary = Dictionary(parts)
+    processes = tuple(sorted(dictionary.processes))
+    known = {name: COEFFICIENTS.get(name, Coefficient()) for name in coefficients}
+    equation = Equation("own", processes, channels, known, features=())
+    params = dict.fromkeys(coefficients, 0.1)
+    setting = Setting(Grid.box((CELLS,), 1.0), channels, params)
+    query = Query(np.ones((1, len(channels), CELLS)), setting, np.ones(1))
+    view = View.of(FeatureMap(()), FeatureMap(()), query)
+    ops = tuple(range(len(dictionary)))
+    policy = SlotPolicy((Pattern(ops, (1.0,) * len(ops), "Lie"),), Allotment.of(dictionary, processes, "consistent"), 0)
+    gate = Gate(False, "Lie", 1.0, 1.0, 1.0, 1.0, False, 1.0, 1.0, 200)
+    record = Record(configured("quick"), 0, "", {})
+    scope = Scope.of(equation, view, [query])
+    return HyCOP.of(
+        Model(equation, dictionary, policy, np.zeros(policy.size), scope, gate, Box((1.0,), ("periodic",)), record)
+    )
+
+
+def smooth(rng: np.random.Generator, samples: int, channels: int, cells: int) -> Array:
+    """A few Fourier modes around a level near ½, (sample, channel, cell)."""
+    x = (np.arange(cells) + 0.5) / cells
+    u = np.tile(rng.uniform(0.3, 0.7, (samples, channels, 1)), cells)
+    for k in range(1, 5):
+        phase, size = rng.uniform(0, 2 * np.pi, (2, samples, channels, 1))
+        u = u + 0.2 * np.sin(size) / k * np.sin(2 * np.pi * k * x + phase)
+    return u
+
+
+def world(rate: Rate, params: dict[str, Array], samples: int = 24, channels: int = 1, seed: int = 0) -> Dataset:
+    """Pairs at T = 0.2 of u_t = rate(u): Fourier derivatives on a finer grid, classical Runge–Kutta steps."""
+    fine = FINER * CELLS
+    k = 2 * np.pi * np.fft.rfftfreq(fine, 1.0 / fine)
+
+    def derivative(u: Array, order: int) -> Array:
+        return np.fft.irfft((1j * k) ** order * np.fft.rfft(u), n=fine)
+
+    def averages(u: Array) -> Array:
+        return np.fft.irfft(np.sinc(k / (2 * np.pi * CELLS)) * np.fft.rfft(u), n=fine)[..., FINER // 2 :: FINER]
+
+    start = smooth(np.random.default_rng(seed), samples, channels, fine)
+    u, steps = start, 400
+    h = TIME / steps
+    for _ in range(steps):
+        k1 = rate(u, derivative)
+        k2 = rate(u + 0.5 * h * k1, derivative)
+        k3 = rate(u + 0.5 * h * k2, derivative)
+        u = u + h / 6 * (k1 + 2 * k2 + 2 * k3 + rate(u + h * k3, derivative))
+    names = ("u",) if channels == 1 else ("a", "b", "c")[:channels]
+    setting = Setting(Grid.box((CELLS,), 1.0, batch=samples), tuple(map(Channel, names)), params)
+    states = np.stack([averages(start), averages(u)], axis=1)
+    return hycop.Dataset("own", "planted", states, np.array([0.0, TIME]), setting)
+
+
+Dataset = hycop.Dataset
+
+
+def column(values: Array) -> Array:
+    return values[:, None, None]
+
+
+@pytest.fixture(scope="module")
+def params() -> dict[str, Array]:
+    rng = np.random.default_rng(1)
+    return {"cx": rng.uniform(0.2, 1.5, 24), "Dx": rng.uniform(0.01, 0.03, 24)}
+
+
+@pytest.fixture(scope="module")
+def linear() -> HyCOP:
+    return composing(dict(LINEAR), (Channel("u"),), "cx", "Dx")
+
+
+def known(params: dict[str, Array]) -> Rate:
+    c, d = column(params["cx"]), column(params["Dx"])
+    return lambda u, derivative: -c * derivative(u, 1) + d * derivative(u, 2)
+
+
+HIDDEN: dict[str, tuple[Rate, dict[str, float]]] = {
+    "logistic": (lambda u, derivative: 0.9 * u * (1 - u), {"u": 0.9, "u^2": -0.9}),
+    "bistable": (lambda u, derivative: 4 * u * (1 - u) * (u - 0.3), {"u": -1.2, "u^2": 5.2, "u^3": -4.0}),
+    "source": (lambda u, derivative: 0.3 + 0 * u, {"1": 0.3}),
+    "wind": (lambda u, derivative: -0.4 * derivative(u, 1), {"u_x": -0.4}),
+    "less diffusion": (lambda u, derivative: -0.004 * derivative(u, 2), {"u_xx": -0.004}),
+    "steepening": (lambda u, derivative: -0.7 * u * derivative(u, 1), {"u*u_x": -0.7}),
+}
+
+
+@pytest.mark.parametrize("kind", HIDDEN)
+def test_the_hidden_term_is_named_with_its_constant(kind: str, linear: HyCOP, params: dict[str, Array]) -> None:
+    hidden, expected = HIDDEN[kind]
+    rest = known(params)
+    data = world(lambda u, derivative: rest(u, derivative) + hidden(u, derivative), params)
+    missing = name_missing(linear, data)
+    assert missing.verdict == "named" and {term.term for term in missing.terms} == set(expected), missing
+    for term in missing.terms:
+        assert term.coefficient == pytest.approx(expected[term.term], rel=1e-2)
+        assert abs(term.coefficient - expected[term.term]) <= 4 * term.error
+    assert missing.explained > 0.999 and missing.certainty > 0.9
+    shift = {"wind": Correction("cx", 0.4), "less diffusion": Correction("Dx", -0.004)}.get(kind)
+    found = missing.corrections
+    assert [each.name for each in found] == ([] if shift is None else [shift.name])
+    if shift is not None:
+        assert found[0].plus == pytest.approx(shift.plus, rel=1e-2)
+
+
+def test_nothing_is_missing_with_and_without_noise(linear: HyCOP, params: dict[str, Array]) -> None:
+    data = world(known(params), params)
+    assert name_missing(linear, data).verdict == "nothing"
+    noisy = data.states.copy()
+    noisy[:, 1] += 0.005 * np.random.default_rng(0).standard_normal(noisy[:, 1].shape)
+    found = name_missing(linear, replace(data, states=noisy))
+    assert found.verdict == "nothing" and found.noise == pytest.approx(0.005 / 0.5, rel=0.3), found
+
+
+def test_a_nonlocal_term_is_not_named(linear: HyCOP, params: dict[str, Array]) -> None:
+    rest = known(params)
+    data = world(lambda u, derivative: rest(u, derivative) - 1.5 * u * u.mean(axis=2, keepdims=True) ** 2, params)
+    missing = name_missing(linear, data)
+    assert missing.verdict == "unknown" and not missing.terms and 0 < missing.explained < 1
+    assert "no candidate explains it" in str(missing)
+
+
+def test_a_coefficient_of_the_file_stands_in_front_of_terms(linear: HyCOP, params: dict[str, Array]) -> None:
+    """The model does not know r; one value for the whole file is not told from none."""
+    r = np.random.default_rng(2).uniform(0.2, 2.0, 24)
+    rest, growth = known(params), column(r)
+    data = world(lambda u, derivative: rest(u, derivative) + growth * u * (1 - u), {**params, "r": r})
+    missing = name_missing(linear, data)
+    assert {term.term: round(term.coefficient, 2) for term in missing.terms} == {"r*u": 1.0, "r*u^2": -1.0}
+    data = world(lambda u, derivative: rest(u, derivative) + 0.8 * u * (1 - u), {**params, "r": np.full(24, 0.8)})
+    missing = name_missing(linear, data)
+    assert {term.term: round(term.coefficient, 2) for term in missing.terms} == {"u": 0.8, "u^2": -0.8}
+
+
+def test_a_growth_rate_that_is_off_is_named_by_its_terms_and_by_itself(params: dict[str, Array]) -> None:
+    model = composing({**LINEAR, "reaction": ExactLogistic()}, (Channel("u"),), "cx", "Dx", "r")
+    rest, r = known(params), np.random.default_rng(3).uniform(0.2, 1.0, 24)
+    data = world(lambda u, derivative: rest(u, derivative) + column(r + 0.5) * u * (1 - u), {**params, "r": r})
+    missing = name_missing(model, data)
+    assert {term.term for term in missing.terms} == {"u", "u^2"}
+    assert missing.as_json()["missing"][0]["as"].startswith("r + 0.5"), missing  # type: ignore[index]
+
+
+def test_two_species_of_which_one_lacks_its_diffusion() -> None:
+    """a and b annihilate, a diffuses in the model, b does in truth too."""
+    rng = np.random.default_rng(4)
+    params = {"D": rng.uniform(0.01, 0.03, 24), "k": rng.uniform(0.5, 2.0, 24)}
+    parts: dict[str, Primitive] = {
+        "diffusion": SymbolicTerms(("a", "b"), ("a",), ("D*a_xx",), (1.0,), "diffusion"),
+        "annihilation": SymbolicTerms(("a", "b"), ("a", "b"), ("k*a*b",) * 2, (-1.0, -1.0), "annihilation"),
+    }
+    model = composing(parts, (Channel("a"), Channel("b")), "D", "k")
+    spread, k = params["D"][:, None], params["k"][:, None]
+
+    def rate(u: Array, derivative: Callable[[Array, int], Array]) -> Array:
+        a, b = u[:, 0], u[:, 1]
+        return np.stack([spread * derivative(a, 2) - k * a * b, 0.015 * derivative(b, 2) - k * a * b], axis=1)
+
+    missing = name_missing(model, world(rate, params, channels=2))
+    assert [(term.channel, term.term) for term in missing.terms] == [("b", "b_xx")], missing
+    assert missing.terms[0].coefficient == pytest.approx(0.015, rel=1e-2)
+    assert str(missing).startswith("b_t = … + 0.01")
+
+
+def test_numerical_diffusion_is_not_taken_for_physics(params: dict[str, Array]) -> None:
+    """The upwind scheme errs by more than the data do; its error is that of the grid, not of the equation."""
+    model = composing({**LINEAR, "advection": UpwindAdvection()}, (Channel("u"),), "cx", "Dx")
+    missing = name_missing(model, world(known(params), params))
+    assert missing.verdict == "nothing" and missing.floor > 1e-4, missing
+
+
+def test_equal_seeds_give_equal_results(linear: HyCOP, params: dict[str, Array]) -> None:
+    hidden, rest = HIDDEN["source"][0], known(params)
+    data = world(lambda u, derivative: rest(u, derivative) + hidden(u, derivative), params)
+    assert name_missing(linear, data, seed=3) == name_missing(linear, data, seed=3)
+
+
+def bad_data(fault: str, data: Dataset) -> object:
+    setting, states = data.setting, data.states
+    if fault == "one sample":
+        return data.take(slice(0, 1))
+    if fault == "initial states only":
+        return replace(data, states=states[:, :1], times=data.times[:, :1])
+    if fault == "times all zero":
+        return replace(data, states=states[:, [0, 0]], times=np.zeros((data.samples, 2)))
+    if fault == "other channel":
+        return replace(data, setting=Setting(setting.grid, (Channel("T"),), setting.params))
+    if fault == "other axes":
+        grid = Grid.box((4, 8), 1.0, batch=data.samples)
+        return replace(data, states=states.reshape(data.samples, 2, 1, 4, 8), setting=replace(setting, grid=grid))
+    if fault == "no wind":
+        return replace(data, setting=replace(setting, params={"Dx": setting.params["Dx"]}))
+    return states
+
+
+@pytest.mark.parametrize(
+    ("fault", "word"),
+    [
+        ("one sample", "pairs"),
+        ("initial states only", "initial states only"),
+        ("times all zero", "pairs"),
+        ("other channel", "channel"),
+        ("other axes", "axes"),
+        ("no wind", "'cx'"),
+        ("array", "Dataset"),
+    ],
+)
+def test_bad_data_are_refused_in_one_line(fault: str, word: str, linear: HyCOP, params: dict[str, Array]) -> None:
+    data = world(known(params), params)
+    with pytest.raises(HyCOPError) as caught:
+        name_missing(linear, bad_data(fault, data))  # type: ignore[arg-type]
+    assert word in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_the_result_reads_as_an_equation_and_as_json() -> None:
+    terms = (MissingTerm("u", "u", 0.96671, 0.001), MissingTerm("u", "u^2", -0.96671, 0.001))
+    missing = Missing("named", terms, (), 0.99991, 1.0, 0.14, 4e-5, 3e-5, 0.0, 48, ("u",))
+    assert str(missing) == "u_t = … + 0.967 u − 0.967 u²  (± 0.001; explains 99.991 % of the residual)"
+    shifted = MissingTerm("u", "u_x", -0.4, 1e-4, Correction("cx", 0.4), ("cx*u_x",))
+    assert shifted.as_json()["as"] == "cx + 0.4" and str(shifted) == "− 0.4 (u_x or cx u_x)"
+    assert (written("r*u^2*u_x"), percent(0.5), rounded(0.12345, 0.01)) == ("r u² u_x", "50.0 %", "0.123")
