@@ -55,6 +55,9 @@ SMALLEST = 1e-3
 UNEXPLAINED = 0.02
 """Largest structure that a named equation may leave, as a fraction of the residual before naming."""
 
+SETTLED = 0.1
+"""Amounts are settled if the states move by less than this fraction of the tolerance."""
+
 STEPWISE = 0.3
 """Largest error of a linearisation that is allowed for, as a fraction of the residual."""
 
@@ -172,11 +175,13 @@ class _Search:
             among = independent(normal.whole, [k for k in self.order if k not in self.barred])
             choice = self._selected(normal, among)
             chosen = self._amounts(normal, choice)
-            settled = chosen.chosen == self.now.amounts.chosen and self._explained(choice)
-            if settled or not self._step(chosen):
+            if chosen.chosen == self.now.amounts.chosen and self._is_small(normal, chosen):
+                self.now = replace(self.now, amounts=chosen)
+                break
+            if not self._step(chosen):
                 break
         self.report("certainty", 1.0)
-        return self._judged(normal, among, choice)
+        return self._judged(normal, among)
 
     def _linearised(self) -> Normal:
         count = len(self.candidates)
@@ -223,10 +228,11 @@ class _Search:
             )
         return amount * (1 if order % 4 == 2 else -1) > 0
 
-    def _explained(self, choice: Choice) -> bool:
-        """Whether the residual of the model with its amounts is what the linearisation promises."""
-        promised = float(np.sqrt(choice.misfit))
-        return self.now.parts.size <= promised + max(0.02 * promised, 0.3 * self.floor, 1e-9)
+    def _is_small(self, normal: Normal, target: Amounts) -> bool:
+        """Whether the states change by much less than the tolerance on the way to the target."""
+        count = len(self.candidates)
+        change = (target.of(count) - self.now.amounts.of(count)) * normal.scale
+        return bool(np.sqrt(max(0.0, change @ normal.whole.gram @ change)) <= SETTLED * self.tolerance)
 
     def _step(self, target: Amounts) -> bool:
         """Moves to the target, or part of the way if that is worse; False if nothing is better."""
@@ -248,7 +254,7 @@ class _Search:
 
     # ------------------------------------------------------------------------------------------- the result
 
-    def _judged(self, normal: Normal, among: Sequence[int], choice: Choice) -> Missing:
+    def _judged(self, normal: Normal, among: Sequence[int]) -> Missing:
         before, after = self.start.parts, self.now.parts
         noise = after.noise**2
         chosen = self.now.amounts.chosen
