@@ -8,97 +8,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import hycop
 from hycop.corrections import Correction
+from hycop.data import Dataset
 from hycop.diagnosis import Missing, MissingTerm, name_missing
 from hycop.diagnosis.missing import percent, rounded, written
-from hycop.dictionary import Dictionary
-from hycop.equation import Coefficient, Equation
 from hycop.errors import HyCOPError
-from hycop.features import FeatureMap
 from hycop.grid import Array, Grid
-from hycop.model import Box, Model, Record
-from hycop.policy import Allotment, Pattern, SlotPolicy
 from hycop.primitive import Primitive
-from hycop.primitives import ExactLogistic, SpectralAdvection, SpectralDiffusion, UpwindAdvection
+from hycop.primitives import ExactLogistic, UpwindAdvection
 from hycop.primitives.symbolic import SymbolicTerms
-from hycop.query import Channel, Query, Setting
-from hycop.scope import Scope, View
+from hycop.query import Channel, Setting
 from hycop.surrogate import HyCOP
-from hycop.training import Gate, configured
-
-CELLS, FINER, TIME = 32, 3, 0.2
-LINEAR = {"advection": SpectralAdvection(), "diffusion": SpectralDiffusion()}
-COEFFICIENTS = {
-    "cx": Coefficient("velocity", 0),
-    "Dx": Coefficient("diffusivity", 0, at_least=0.0),
-    "r": Coefficient("rate"),
-}
-
-Rate = Callable[[Array, Callable[[Array, int], Array]], Array]
-"""The rate of point values (batch, channel, cell), with a function that differentiates."""
-
-
-def composing(parts: dict[str, Primitive], channels: tuple[Channel, ...], *coefficients: str) -> HyCOP:
-    """A model that composes the parts by Lie's splitting: naming does not ask its policy."""
-    dictionary = Dictionary(parts)
-    processes = tuple(sorted(dictionary.processes))
-    known = {name: COEFFICIENTS.get(name, Coefficient()) for name in coefficients}
-    equation = Equation("own", processes, channels, known, features=())
-    params = dict.fromkeys(coefficients, 0.1)
-    setting = Setting(Grid.box((CELLS,), 1.0), channels, params)
-    query = Query(np.ones((1, len(channels), CELLS)), setting, np.ones(1))
-    view = View.of(FeatureMap(()), FeatureMap(()), query)
-    ops = tuple(range(len(dictionary)))
-    policy = SlotPolicy((Pattern(ops, (1.0,) * len(ops), "Lie"),), Allotment.of(dictionary, processes, "consistent"), 0)
-    gate = Gate(False, "Lie", 1.0, 1.0, 1.0, 1.0, False, 1.0, 1.0, 200)
-    record = Record(configured("quick"), 0, "", {})
-    scope = Scope.of(equation, view, [query])
-    return HyCOP.of(
-        Model(equation, dictionary, policy, np.zeros(policy.size), scope, gate, Box((1.0,), ("periodic",)), record)
-    )
-
-
-def smooth(rng: np.random.Generator, samples: int, channels: int, cells: int) -> Array:
-    """A few Fourier modes around a level near ½, (sample, channel, cell)."""
-    x = (np.arange(cells) + 0.5) / cells
-    u = np.tile(rng.uniform(0.3, 0.7, (samples, channels, 1)), cells)
-    for k in range(1, 5):
-        phase, size = rng.uniform(0, 2 * np.pi, (2, samples, channels, 1))
-        u = u + 0.2 * np.sin(size) / k * np.sin(2 * np.pi * k * x + phase)
-    return u
-
-
-def world(rate: Rate, params: dict[str, Array], samples: int = 24, channels: int = 1, seed: int = 0) -> Dataset:
-    """Pairs at T = 0.2 of u_t = rate(u): Fourier derivatives on a finer grid, classical Runge–Kutta steps."""
-    fine = FINER * CELLS
-    k = 2 * np.pi * np.fft.rfftfreq(fine, 1.0 / fine)
-
-    def derivative(u: Array, order: int) -> Array:
-        return np.fft.irfft((1j * k) ** order * np.fft.rfft(u), n=fine)
-
-    def averages(u: Array) -> Array:
-        return np.fft.irfft(np.sinc(k / (2 * np.pi * CELLS)) * np.fft.rfft(u), n=fine)[..., FINER // 2 :: FINER]
-
-    start = smooth(np.random.default_rng(seed), samples, channels, fine)
-    u, steps = start, 400
-    h = TIME / steps
-    for _ in range(steps):
-        k1 = rate(u, derivative)
-        k2 = rate(u + 0.5 * h * k1, derivative)
-        k3 = rate(u + 0.5 * h * k2, derivative)
-        u = u + h / 6 * (k1 + 2 * k2 + 2 * k3 + rate(u + h * k3, derivative))
-    names = ("u",) if channels == 1 else ("a", "b", "c")[:channels]
-    setting = Setting(Grid.box((CELLS,), 1.0, batch=samples), tuple(map(Channel, names)), params)
-    states = np.stack([averages(start), averages(u)], axis=1)
-    return hycop.Dataset("own", "planted", states, np.array([0.0, TIME]), setting)
-
-
-Dataset = hycop.Dataset
-
-
-def column(values: Array) -> Array:
-    return values[:, None, None]
+from tests.worlds import LINEAR, Rate, column, composing, known, world
 
 
 @pytest.fixture(scope="module")
@@ -110,11 +31,6 @@ def params() -> dict[str, Array]:
 @pytest.fixture(scope="module")
 def linear() -> HyCOP:
     return composing(dict(LINEAR), (Channel("u"),), "cx", "Dx")
-
-
-def known(params: dict[str, Array]) -> Rate:
-    c, d = column(params["cx"]), column(params["Dx"])
-    return lambda u, derivative: -c * derivative(u, 1) + d * derivative(u, 2)
 
 
 HIDDEN: dict[str, tuple[Rate, dict[str, float]]] = {
