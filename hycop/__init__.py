@@ -3,7 +3,9 @@
 from hycop import metrics
 from hycop.conformance import check_primitive
 from hycop.data import Dataset, load, save
+from hycop.diagnosis import Diagnosis, diagnose, name_missing
 from hycop.dictionary import Dictionary
+from hycop.enrichment import enrich
 from hycop.equation import Coefficient, Equation
 from hycop.errors import HyCOPError
 from hycop.evaluation import ByHand, Composed, Contender, DictionaryLimit, composed, evaluate, limit
@@ -34,6 +36,7 @@ __all__ = [
     "Composed",
     "Contender",
     "Dataset",
+    "Diagnosis",
     "Dictionary",
     "DictionaryLimit",
     "Equation",
@@ -54,6 +57,8 @@ __all__ = [
     "answers",
     "check_primitive",
     "composed",
+    "diagnose",
+    "enrich",
     "evaluate",
     "find_primitive",
     "fingerprint",
@@ -62,6 +67,7 @@ __all__ = [
     "load_primitive",
     "measure",
     "metrics",
+    "name_missing",
     "pretrain",
     "problem",
     "restrict",

@@ -2,7 +2,7 @@
 
 The estimate is the distance of an answer u(m, h) to its refinement in the program and in the grid:
 
-    d = ‖u − v‖ / ‖v‖,   v = u(4m, h) + u(m, h/2) − u(m, h)
+    d = ‖u − v‖ / ‖v‖,   v = u(4m, h) + u(m, h/2) − u(m, h)      (3m or 2m where 4m takes too much work)
 
 where m counts the cuts of the program and h is the width of a cell. The two refinements are run one by one and their
 corrections added, which costs less than to refine both at once. For m = 1 the program is the policy's own. Finer ones
@@ -18,7 +18,7 @@ its effect is estimated where answers are refined to a tolerance.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -38,6 +38,14 @@ COVERED = 0.9
 CUT, FINER = 4, 2
 """The refined program is cut this many times as finely; the refined grid is this many times finer."""
 
+LESS_CUT = (3, 2)
+MOST_WORK = 8.0
+"""Where the work of estimates is more than this times that of the answers, refined programs are cut less finely."""
+
+GRADING = 1.5
+"""The first j of m cuts of a refined program last for (j/m)^1.5 of the query time. Detail of the initial state may
+decay in a time much shorter than a cut: equal cuts all miss what it does until then, and agree with each other."""
+
 UNCALIBRATED = 2.0
 """Times the distance that an estimate is without a calibration. Calibrated ones are 1.2 to 1.6 times the distance."""
 
@@ -46,6 +54,9 @@ UNSEEN = 0.05
 
 MOST_CALIBRATED = 200
 """Held-out queries of a calibration."""
+
+LEAST_CURVED = 30
+"""Held-out queries from which a calibration follows the query time."""
 
 OWN_CUT = 2
 """Up to this many cuts the policy writes the program, for as many parts of the query time; beyond, the scheme."""
@@ -64,13 +75,15 @@ Writer = Callable[[Query, int], ProgramBatch]
 
 @dataclass(frozen=True, eq=False)
 class Ladder:
-    """Answers of one model at any level; its own are of level (1, ``refinement``)."""
+    """Answers of one model at any level; its own are of level (1, ``refinement``). Refined programs are cut
+    ``finer_cut`` times as finely."""
 
     own: Writer
     classical: Writer
     dictionary: Dictionary
     refinement: int
     metric: str
+    finer_cut: int = CUT
 
     @property
     def start(self) -> Level:
@@ -86,8 +99,11 @@ class Ladder:
 
     def refines_grid(self, query: Query) -> bool:
         """Whether a finer grid says something about the error: networks do not converge with it."""
-        converges = all(primitive.order is not None for primitive in self.dictionary.values())
-        return converges and min(query.grid.shape) >= STENCIL
+        return self.converges and min(query.grid.shape) >= STENCIL
+
+    @property
+    def converges(self) -> bool:
+        return all(primitive.order is not None for primitive in self.dictionary.values())
 
     def distance(self, states: Array, finer: Array, query: Query) -> Array:
         return errors_of(self.metric, states, finer, query)
@@ -103,11 +119,12 @@ class Gap(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Runs:
-    """Answers to a batch of queries at several levels. Each is computed once."""
+    """Answers to a batch of queries at several levels. Each is computed once: ``known`` has, by level, which queries
+    (batch,) have been run, and their outcome."""
 
     ladder: Ladder
     query: Query
-    _known: dict[Level, tuple[Array, Outcome]]
+    known: dict[Level, tuple[Array, Outcome]]
     _more: Array
 
     @classmethod
@@ -116,29 +133,39 @@ class Runs:
 
     def outcome(self, rows: Array, level: Level) -> Outcome:
         """States and work of some queries at a level."""
-        if level not in self._known:
+        if level not in self.known:
             blank = Outcome(np.empty_like(self.query.u0), np.zeros(self.query.batch))
-            self._known[level] = np.zeros(self.query.batch, dtype=bool), blank
-        done, (states, work) = self._known[level]
+            self.known[level] = np.zeros(self.query.batch, dtype=bool), blank
+        done, (states, work) = self.known[level]
         new = rows[~done[rows]]
         if new.size:
             states[new], work[new] = self.ladder.run(self.query.take(new), level)
             done[new] = True
         return Outcome(states[rows], work[rows])
 
+    def at(self, levels: Array) -> Outcome:
+        """States and work of all queries, each at its own level (batch, 2)."""
+        states, work = np.empty_like(self.query.u0), np.empty(self.query.batch)
+        for level in map(Level._make, np.unique(levels, axis=0).tolist()):
+            rows = np.flatnonzero((levels == level).all(axis=1))
+            states[rows], work[rows] = self.outcome(rows, level)
+        return Outcome(states, work)
+
     def work(self) -> Array:
         """The work of all runs together, (batch,)."""
-        total: Array = sum((work for _, (_, work) in self._known.values()), self._more)
+        total: Array = sum((work for _, (_, work) in self.known.values()), self._more)
         return total
 
     def gap(self, rows: Array, level: Level) -> Gap:
         """Distances of answers to their refinement, which is computed where it is not known yet."""
         ladder, query = self.ladder, self.query.take(rows)
         own = self.outcome(rows, level).states
-        cut = self.outcome(rows, Level(CUT * level.cut, level.refinement)).states
+        cut = self.outcome(rows, Level(ladder.finer_cut * level.cut, level.refinement)).states
         program = ladder.distance(own, cut, query)
         if not ladder.refines_grid(query):
-            return Gap(program, program, np.zeros(rows.size))
+            # on too few cells nothing is known of the error of the grid
+            unknown = np.full(rows.size, np.inf)
+            return Gap(unknown, program, unknown) if ladder.converges else Gap(program, program, np.zeros(rows.size))
         fine = self.outcome(rows, Level(level.cut, FINER * level.refinement)).states
         with np.errstate(invalid="ignore", over="ignore"):
             both = cut + fine - own
@@ -163,12 +190,13 @@ class Runs:
     def growth(self, rows: Array, level: Level) -> tuple[Array, Array]:
         """Exponents of the work with the cuts of the program and with the refinement of the grid, (batch,) each, from
         the runs of ``gap``."""
-        own = self.outcome(rows, level).work
-        cut = self.outcome(rows, Level(CUT * level.cut, level.refinement)).work
+        own, finer_cut = self.outcome(rows, level).work, self.ladder.finer_cut
+        cut = self.outcome(rows, Level(finer_cut * level.cut, level.refinement)).work
+        with_cuts = np.log(cut / own) / np.log(finer_cut)
         if not self.ladder.refines_grid(self.query):
-            return np.log(cut / own) / np.log(CUT), np.zeros(rows.size)
+            return with_cuts, np.zeros(rows.size)
         fine = self.outcome(rows, Level(level.cut, FINER * level.refinement)).work
-        return np.log(cut / own) / np.log(CUT), np.log(fine / own) / np.log(FINER)
+        return with_cuts, np.log(fine / own) / np.log(FINER)
 
 
 def _without_detail(query: Query, factor: int) -> Query:
@@ -182,10 +210,12 @@ def _without_detail(query: Query, factor: int) -> Query:
 
 @dataclass(frozen=True)
 class Calibration:
-    """An error that 90 % of the queries in distribution stay below: scale · (T / longest)^growth · (d + floor).
+    """An error that 90 % of the queries in distribution stay below: scale · exp(growth x + curvature x²) · (d + floor)
+    with x = log(T / longest).
 
-    ``growth`` is that of the 90 % quantile of error over distance with the query time T, which is clipped to the times
-    of training, and ``scale`` makes the fraction of the ``samples`` held-out queries right (split conformal).
+    ``growth`` and ``curvature`` are those of the 90 % quantile of error over distance with the query time T, which is
+    clipped to the times of training. ``scale`` makes the fraction of the ``samples`` held-out queries right (split
+    conformal). It holds for distances to programs that are cut ``finer_cut`` times as finely.
     """
 
     scale: float
@@ -194,9 +224,11 @@ class Calibration:
     longest: float
     floor: float
     samples: int
+    curvature: float = 0.0
+    finer_cut: int = CUT
 
     @classmethod
-    def of(cls, errors: Array, distances: Array, times: Array) -> Calibration | None:
+    def of(cls, errors: Array, distances: Array, times: Array, finer_cut: int = CUT) -> Calibration | None:
         """The calibration on queries whose errors are known; None if too few of them are finite or take time."""
         later = times > 0
         errors, distances, times = errors[later], distances[later], times[later]
@@ -208,30 +240,33 @@ class Calibration:
             ratio = np.log(np.maximum(errors, tiny)) - np.log(distances + floor)
         ratio[np.isnan(ratio)] = -np.inf  # an infinite error with an infinite estimate
         shortest, longest = float(times.min()), float(times.max())
-        growth = _quantile_slope(np.log(times / longest), ratio)
-        rest = np.sort(ratio - growth * np.log(times / longest))
+        x = np.log(times / longest)
+        growth, curvature = _quantile_curve(x, ratio)
+        rest = np.sort(ratio - growth * x - curvature * x**2)
         rank = int(np.ceil(COVERED * (rest.size + 1)))
         if rank > rest.size or not np.isfinite(rest[rank - 1]):
             return None
-        return cls(float(np.exp(rest[rank - 1])), growth, shortest, longest, floor, int(rest.size))
+        scale = float(np.exp(rest[rank - 1]))
+        return cls(scale, growth, shortest, longest, floor, int(rest.size), curvature, finer_cut)
 
     def bound(self, distances: Array, times: Array) -> Array:
-        lasting = np.clip(times, self.shortest, self.longest) / self.longest
-        out: Array = np.where(times > 0, self.scale * lasting**self.growth * (distances + self.floor), 0.0)
+        x = np.log(np.clip(times, self.shortest, self.longest) / self.longest)
+        lasting = np.exp(self.growth * x + self.curvature * x**2)
+        out: Array = np.where(times > 0, self.scale * lasting * (distances + self.floor), 0.0)
         return out
 
 
-def _quantile_slope(x: Array, y: Array) -> float:
-    """Slope b of the line a + b x below which 90 % of y lie: argmin Σ ρ(y − a − b x), ρ(r) = 0.9 r⁺ + 0.1 r⁻."""
+def _quantile_curve(x: Array, y: Array) -> tuple[float, float]:
+    """b and c of the curve a + b x + c x² below which 90 % of y lie: argmin Σ ρ(y − a − b x − c x²) with
+    ρ(r) = 0.9 r⁺ + 0.1 r⁻."""
     finite = np.isfinite(y)
     x, y = x[finite], y[finite]
-    if x.size < 2 or np.ptp(x) < 1e-6:
-        return 0.0
-    ones, unit = np.ones((x.size, 1)), np.eye(x.size)
-    line = np.hstack([ones, -ones, x[:, None], -x[:, None]])
-    cost = np.concatenate([np.zeros(4), np.full(x.size, COVERED), np.full(x.size, 1 - COVERED)])
-    found = linprog(cost, A_eq=np.hstack([line, unit, -unit]), b_eq=y, method="highs")
-    return 0.0 if found.x is None else float(found.x[2] - found.x[3])
+    if x.size < LEAST_CURVED or np.ptp(x) < 1e-6:
+        return 0.0, 0.0
+    curve, unit = np.stack([np.ones(x.size), x, x**2], axis=1), np.eye(x.size)
+    cost = np.concatenate([np.zeros(6), np.full(x.size, COVERED), np.full(x.size, 1 - COVERED)])
+    found = linprog(cost, A_eq=np.hstack([curve, -curve, unit, -unit]), b_eq=y, method="highs")
+    return (0.0, 0.0) if found.x is None else (float(found.x[1] - found.x[4]), float(found.x[2] - found.x[5]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,10 +298,15 @@ def estimate(ladder: Ladder, query: Query, own: Outcome, calibration: Calibratio
 
 
 def calibrated(ladder: Ladder, held_out: Dataset) -> Calibration | None:
-    """The calibration of a model's estimates on queries that it was not trained on."""
+    """The calibration of a model's estimates on queries that it was not trained on. Programs are cut less finely if the
+    estimates took too much work otherwise."""
     count = min(held_out.query.batch, MOST_CALIBRATED)
     some = np.linspace(0, held_out.query.batch - 1, count).astype(np.int64)
     query = held_out.query.take(some)
     own = ladder.run(query, ladder.start)
     errors = errors_of(ladder.metric, own.states, held_out.truth[some], query)
-    return Calibration.of(errors, estimate(ladder, query, own, None).distance, query.time)
+    for finer_cut in (CUT, *LESS_CUT):
+        found = estimate(replace(ladder, finer_cut=finer_cut), query, own, None)
+        if found.work.sum() <= MOST_WORK * own.work.sum():
+            break
+    return Calibration.of(errors, found.distance, query.time, finer_cut)

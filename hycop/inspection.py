@@ -33,7 +33,7 @@ class Inspection:
     work: float
     features: Mapping[str, float]
     changes: tuple[str, ...] = ()
-    """What was swapped in the model since it was trained."""
+    """What was changed in the model since it was trained."""
 
     def to_json(self) -> dict[str, object]:
         return {
@@ -57,6 +57,7 @@ def inspected(
         model = writer.model
         dictionary, refinement = dictionary or model.dictionary, model.refinement
         programs, values, _ = replace(model, dictionary=dictionary).compose(one)
+        one = model.corrected(one)
         features = dict(zip(model.scope.view.features.names, values.features[0], strict=True))
     else:
         if dictionary is None:

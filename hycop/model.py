@@ -9,17 +9,19 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hycop.corrections import Correction, corrected
 from hycop.data import Dataset
 from hycop.dictionary import Dictionary
 from hycop.equation import Equation
 from hycop.errors import InvalidSampleError
-from hycop.estimation import Calibration, Estimate, Ladder, calibrated, estimate
+from hycop.estimation import CUT, GRADING, Calibration, Estimate, Ladder, calibrated, estimate
 from hycop.execution import Outcome, measure
 from hycop.features import Observed
 from hycop.grid import Array, changed
+from hycop.metrics import rel_l2
 from hycop.policy import Inputs, Policy, SlotPolicy, exact_covers
 from hycop.program import EMPTY, ProgramBatch, chosen
-from hycop.query import Query
+from hycop.query import Query, Setting
 from hycop.scope import TIME_TOLERANCE, Scope, Values, View, WithinTraining, barred_primitives
 from hycop.tolerance import checked_tolerance, to_tolerance
 from hycop.training import Gate, TrainingConfig
@@ -29,6 +31,9 @@ MOST_SEGMENTS = 1024
 
 MOST_SUBSTEPS = 64
 """Most substeps of a program."""
+
+MOST_KEPT = 256
+"""Most queries of training, and most held-out ones, whose features and errors a model keeps."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +50,21 @@ class Box:
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """How a model came about: settings, seed, data and metrics of its training, and what was swapped since."""
+    """How a model came about: settings, seed, data and metrics of its training, and what was changed since."""
 
     config: TrainingConfig
     seed: int
     data_hash: str
     metrics: Mapping[str, float]
     changes: tuple[str, ...] = ()
+
+
+class Answered(NamedTuple):
+    """Queries that a model was trained or gated on, as far as it keeps them: features (query, name) and relative L2
+    errors (query,) of its answers."""
+
+    features: Array
+    errors: Array
 
 
 class Composition(NamedTuple):
@@ -84,7 +97,7 @@ class Answer:
 
     @cached_property
     def estimate(self) -> Estimate:
-        """Estimated errors without a truth, and the work that this took: some 5 to 8 times that of the answer."""
+        """Estimated errors without a truth, and the work that this took: 5 to 8 times that of the answer."""
         return self.estimator()
 
     @property
@@ -123,7 +136,8 @@ class Model:
 
     Programs run on a grid ``refinement`` times finer than the query's. Each is cut ``substeps`` times finer than the
     query time needs. ``static_theta`` is that of the ablation trained beside it: one program for all queries.
-    ``calibration`` is that of its error estimates.
+    ``calibration`` is that of its error estimates. ``trained`` and ``held_out`` are queries of its training; models of
+    older versions keep none. ``corrections`` are applied to the coefficients of every query before anything else.
     """
 
     equation: Equation
@@ -138,10 +152,32 @@ class Model:
     substeps: int = 1
     static_theta: Array | None = None
     calibration: Calibration | None = None
+    trained: Answered | None = None
+    held_out: Answered | None = None
+    corrections: Mapping[str, Correction] = field(default_factory=dict)
+
+    def corrected(self, query: Query) -> Query:
+        """The query with its coefficients as the model has them."""
+        return changed(query, setting=self.corrected_setting(query.setting)) if self.corrections else query
+
+    def corrected_data(self, data: Dataset) -> Dataset:
+        return replace(data, setting=self.corrected_setting(data.setting)) if self.corrections else data
+
+    def corrected_setting(self, setting: Setting) -> Setting:
+        known = changed(setting, params=corrected(setting.params, self.corrections))
+        self.equation.check_bounds(known)
+        return known
+
+    @property
+    def uncorrected(self) -> Model:
+        """The same model for queries whose coefficients are corrected already."""
+        return replace(self, corrections={})
 
     def answer(self, query: Query, tol: float | None = None) -> Answer:
         """The states at the query times, with everything that led to them. With ``tol`` programs and grids are refined,
         query by query, until the estimated relative error is at most that."""
+        if self.corrections:
+            return replace(self.uncorrected.answer(self.corrected(query), tol), query=query)
         programs, values, outside = self.compose(query)
         own = measure(programs, self.dictionary, query, refinement=self.refinement)
         features = dict(zip(self.scope.view.features.names, values.features.T, strict=True))
@@ -179,12 +215,16 @@ class Model:
             return replace(self, substeps=cut * self.substeps).programs(query)
 
         def classical(query: Query, cut: int) -> ProgramBatch:
-            return self.classical().programs(query).with_substeps(cut)
+            return self.classical().programs(query).with_graded_substeps(cut, GRADING)
 
-        return Ladder(own, classical, self.dictionary, self.refinement, self.record.config.metric)
+        finer_cut = CUT if self.calibration is None else self.calibration.finer_cut
+        return Ladder(own, classical, self.dictionary, self.refinement, self.record.config.metric, finer_cut)
 
     def calibrated(self, held_out: Dataset) -> Model:
         """The model with its error estimates calibrated on queries that it was not trained on."""
+        if self.corrections:
+            known = self.uncorrected.calibrated(self.corrected_data(held_out))
+            return replace(known, corrections=self.corrections)
         return replace(self, calibration=calibrated(self.ladder, held_out))
 
     def _calibration(self, query: Query) -> Calibration | None:
@@ -194,10 +234,25 @@ class Model:
 
     def solve(self, query: Query) -> Outcome:
         """The states at the query times, and the work they took."""
+        if self.corrections:
+            return self.uncorrected.solve(self.corrected(query))
         return measure(self.programs(query), self.dictionary, query, refinement=self.refinement)
+
+    def answered(self, data: Dataset) -> Answered:
+        """Features and errors of at most ``MOST_KEPT`` queries of a dataset, evenly spread over it."""
+        if self.corrections:
+            return self.uncorrected.answered(self.corrected_data(data))
+        query, truth = data.query, data.truth
+        kept = np.unique(np.linspace(0, query.batch - 1, min(query.batch, MOST_KEPT)).round().astype(np.int64))
+        some = query.take(kept)
+        programs, values, _ = self.compose(some)
+        states = measure(programs, self.dictionary, some, refinement=self.refinement, strict=False).states
+        return Answered(values.features, rel_l2(states, truth[kept], some.setting))
 
     def compose(self, query: Query) -> Composition:
         """A program for each query, and what it was written from."""
+        if self.corrections:
+            return self.uncorrected.compose(self.corrected(query))
         seen = Observed(query, self.equation)
         values = self.scope.view.values(seen)
         barred = barred_primitives(self.dictionary, query)
@@ -207,6 +262,8 @@ class Model:
 
     def programs(self, query: Query, dictionary: Dictionary | None = None) -> ProgramBatch:
         """A program for each query, to run with the model's dictionary or with another that has the same names."""
+        if self.corrections:
+            return self.uncorrected.programs(self.corrected(query), dictionary)
         model = self if dictionary is None else replace(self, dictionary=dictionary)
         seen = Observed(query, self.equation)
         return model._programs(seen, self.scope.view.values(seen), barred_primitives(model.dictionary, query))
@@ -283,7 +340,8 @@ class Model:
             ("policy", f"{self.theta.size} parameters; it sees {', '.join(view.features.names) or 'nothing'}"),
             *([] if typical is None else [("program", f"{typical}   (typical query, durations as shares of T)")]),
             *(("gate" if not index else "", line) for index, line in enumerate(self.gate.explained())),
-            *(("swapped", line) for line in self.record.changes),
+            *(("corrected", f"{name}: {each}") for name, each in self.corrections.items()),
+            *(("changed", line) for line in self.record.changes),
         ]
         return "\n".join(["HyCOP", *(f"  {label:11} {text}" for label, text in lines)])
 

@@ -319,3 +319,75 @@ def heat_figure(
         axes.set_title(title, fontsize=9)
     figure.colorbar(image, ax=panels, label="log₁₀ of the relative L2 error")
     return figure
+
+
+def bars_figure(terms: Mapping[str, Array], floors: Mapping[str, float], title: str) -> Figure:
+    """Terms of an error: their means as bars, with the levels below which nothing is blamed; and every query."""
+    figure = new_figure(10, 4)
+    left, right = figure.subplots(1, 2)
+    order = np.argsort(terms["total"])
+    for index, (name, values) in enumerate(terms.items()):
+        colour = COLOURS[index % len(COLOURS)]
+        left.bar(index, max(values.mean(), SMALLEST_SHOWN), color=colour)
+        if name in floors:
+            left.hlines(max(floors[name], SMALLEST_SHOWN), index - 0.4, index + 0.4, color="black", linestyle="--")
+        right.plot(np.maximum(values[order], SMALLEST_SHOWN), ".", color=colour, label=name)
+    left.set_xticks(range(len(terms)), list(terms))
+    left.set(yscale="log", ylabel=f"mean relative L2 error, or {SMALLEST_SHOWN:g} if less")
+    left.set_title("nothing below a dashed line is blamed", fontsize=9)
+    right.set(yscale="log", xlabel="queries, by total error")
+    right.legend(fontsize=8)
+    figure.suptitle(title, fontsize=11)
+    return figure
+
+
+def trends_figure(numbers: Mapping[str, Array], errors: Array, title: str) -> Figure:
+    """The error of every query against each of its numbers."""
+    columns = min(4, len(numbers))
+    rows = -(-len(numbers) // columns)
+    figure = new_figure(3.0 * columns, 2.6 * rows + 0.5)
+    panels = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axes, (name, values) in zip(panels, numbers.items(), strict=False):
+        axes.plot(values, np.maximum(errors, SMALLEST_SHOWN), ".", color=COLOURS[0])
+        axes.set(yscale="log", xlabel=name)
+    for axes in panels[len(numbers) :]:
+        axes.set_visible(False)
+    figure.suptitle(title, fontsize=11)
+    return figure
+
+
+def maps_figure(maps: Mapping[str, Array], channels: Sequence[str], lengths: Sequence[float], title: str) -> Figure:
+    """Maps (channel, *grid) by name, each a column, with a row for every channel."""
+    figure = new_figure(3.4 * len(maps), 2.7 * len(channels) + 0.5)
+    panels = figure.subplots(len(channels), len(maps), squeeze=False).T
+    for column, (name, field) in zip(panels, maps.items(), strict=True):
+        for axes, channel, u in zip(column, channels, field, strict=True):
+            draw_field(axes, u, lengths, f"{name}, {channel}", cmap="viridis")
+    figure.suptitle(title, fontsize=11)
+    return figure
+
+
+def residual_figure(states: Mapping[str, Array], maps: Mapping[str, Array], lengths: Sequence[float]) -> Figure:
+    """States (*grid) on one scale of colours, and maps (*grid) each on its own."""
+    figure = new_figure(2.9 * (len(states) + len(maps)), 2.7)
+    panels = figure.subplots(1, len(states) + len(maps))
+    draw_states(panels[: len(states)], states, lengths)
+    for axes, (name, u) in zip(panels[len(states) :], maps.items(), strict=True):
+        draw_field(axes, u, lengths, name, cmap="magma")
+    return figure
+
+
+def matrix_figure(names: Sequence[str], values: Array, title: str) -> Figure:
+    """Numbers for pairs of names, on a logarithmic scale of colours."""
+    figure = new_figure(1.4 * len(names) + 2, 1.1 * len(names) + 1.5)
+    axes = figure.subplots()
+    colours = np.log10(np.maximum(values, SMALLEST_SHOWN))
+    axes.imshow(colours, cmap="viridis")
+    for (row, column), value in np.ndenumerate(values):
+        if row != column:
+            shade = "black" if colours[row, column] > 0.5 * (colours.min() + colours.max()) else "white"
+            axes.text(column, row, f"{value:.1e}", ha="center", va="center", fontsize=8, color=shade)
+    axes.set_xticks(range(len(names)), names)
+    axes.set_yticks(range(len(names)), names)
+    axes.set_title(title, fontsize=9)
+    return figure

@@ -155,6 +155,14 @@ class ProgramBatch:
             raise InvalidInputError(f"a program cannot be cut into {substeps} substeps")
         return ProgramBatch(self.names, np.tile(self.ops, substeps), np.tile(self.durations / substeps, substeps))
 
+    def with_graded_substeps(self, substeps: int, power: float) -> ProgramBatch:
+        """As ``with_substeps``, but the first j of the m parts last for (j/m)^power of the time: short ones first."""
+        if substeps < 1:
+            raise InvalidInputError(f"a program cannot be cut into {substeps} substeps")
+        shares = np.diff((np.arange(substeps + 1) / substeps) ** power)
+        durations = np.concatenate([share * self.durations for share in shares], axis=1)
+        return ProgramBatch(self.names, np.tile(self.ops, substeps), durations)
+
     def lengths(self) -> Array:
         """Number of steps per sample."""
         out: Array = (self.ops != EMPTY).sum(axis=1)

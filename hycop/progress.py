@@ -69,9 +69,9 @@ def counting(total: int, label: str) -> Iterator[Advance]:
 
 
 @contextmanager
-def describing(label: str) -> Iterator[Describe]:
+def describing(label: str, enabled: bool = True) -> Iterator[Describe]:
     """A bar from 0 to 1 with a text that changes."""
-    with _bar(label, 1.0, TimeElapsedColumn()) as (bar, task):
+    with _bar(label, 1.0, TimeElapsedColumn(), enabled=enabled) as (bar, task):
         yield lambda text, share: bar.update(task, description=text, completed=share)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -230,10 +230,8 @@ class HyCOP:
 
     def trace(self, query: Query, steps: Sequence[int] | None = None) -> Trace:
         """The states after every step of the model's programs, or only after some ``steps``."""
-        model = self.model
-        return trace(
-            model.programs(self._checked(query)), model.dictionary, query, refinement=model.refinement, steps=steps
-        )
+        model, asked = self.model, self.model.corrected(self._checked(query))
+        return trace(model.programs(query), model.dictionary, asked, refinement=model.refinement, steps=steps)
 
     def _checked(self, query: Query) -> Query:
         """Refuses a query of another equation, which would be answered without what the dictionary does not know."""
@@ -319,7 +317,8 @@ class _Run:
             refinement=config.refinement,
             static_theta=done.static_theta,
         )
-        return model.calibrated(task.held_out)
+        kept = replace(model, trained=model.answered(task.train), held_out=model.answered(task.held_out))
+        return kept.calibrated(task.held_out)
 
 
 def _check_parts(dictionary: object, equation: object) -> None:

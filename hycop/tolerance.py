@@ -60,45 +60,81 @@ def to_tolerance(ladder: Ladder, query: Query, own: Outcome, calibration: Calibr
 
     Each estimate also says what part of the error a finer program and a finer grid would remove, and how much work they
     would take. The next level is the cheapest that is expected to reach the tolerance. Where none is, the answer with
-    the smallest estimate stays.
+    the smallest estimate stays. Of all runs that are then known to be within the tolerance the cheapest is the answer.
     """
     runs, climb = Runs.starting_from(ladder, query, own), Climb.of(ladder, query)
-    best = np.tile(climb.level[:1], (query.batch, 1))
-    error, distance = np.full((2, query.batch), np.inf)
-    pending = np.arange(query.batch)
+    first = runs.gap(np.arange(query.batch), ladder.start).total
+    judge = Judge(calibration, query.time, first, bounded(calibration, first, query.time))
+    best, error, distance = climb.level.copy(), judge.error.copy(), first.copy()
+    pending = np.flatnonzero(~(error <= tol))
     unseen = np.full(query.batch, np.nan)  # of queries that are refined
+    if pending.size:
+        unseen[pending] = runs.unseen(pending)
     while pending.size:
         going_on = [pending[:0]]
-        for level in map(Level._make, np.unique(climb.level[pending], axis=0).tolist()):
-            rows = pending[(climb.level[pending] == level).all(axis=1)]
-            gap, times = runs.gap(rows, level), query.time[rows]
-            total = gap.total if level == ladder.start else np.hypot(gap.total, unseen[rows])
-            found = bounded(calibration, total, times)
-            kept = found < error[rows]
-            error[rows[kept]], distance[rows[kept]], best[rows[kept]] = found[kept], total[kept], level
-            more = rows[found > tol]
-            if not more.size:
-                continue
-            if level == ladder.start:
-                unseen[more] = runs.unseen(more)
-            allowed = _allowed_distance(calibration, tol, query.time[more], unseen[more])
-            part = Gap(*(each[found > tol] for each in gap))
-            going_on.append(climb.advance(more, level, part, runs.growth(more, level), allowed))
+        standing = climb.level[pending]  # a copy: queries move on while others of their level are looked at
+        for level in map(Level._make, np.unique(standing, axis=0).tolist()):
+            rows = pending[(standing == level).all(axis=1)]
+            gap = runs.gap(rows, level)
+            if level != ladder.start:
+                found = np.hypot(judge.refined(rows, gap.total), unseen[rows])
+                kept = found < error[rows]
+                error[rows[kept]], distance[rows[kept]], best[rows[kept]] = found[kept], gap.total[kept], level
+                gap, rows = Gap(*(each[found > tol] for each in gap)), rows[found > tol]
+            if rows.size:
+                allowed = judge.allowed(rows, tol**2 - unseen[rows] ** 2)
+                going_on.append(climb.advance(rows, level, gap, runs.growth(rows, level), allowed))
         pending = np.concatenate(going_on)
-    states, work = np.empty_like(query.u0), np.empty(query.batch)
-    for level in map(Level._make, np.unique(best, axis=0).tolist()):
-        rows = np.flatnonzero((best == level).all(axis=1))
-        states[rows], work[rows] = runs.outcome(rows, level)
-    made = Estimate(error, distance, runs.work() - work, calibration is not None)
-    return Reached(best, Outcome(states, work), made)
+    made = Estimate(error, distance, runs.work(), calibration is not None)
+    return _cheapest(runs, Reached(best, runs.at(best), made), tol)
 
 
-def _allowed_distance(calibration: Calibration | None, tol: float, times: Array, unseen: Array) -> Array:
-    """The largest distance to a refinement with an estimated error of ``tol``; negative if there is none."""
-    zero, one = (bounded(calibration, np.full(times.size, value), times) for value in (0.0, 1.0))
-    allowed = np.divide(tol - zero, one - zero, out=np.full(times.size, np.inf), where=one > zero)
-    out: Array = np.where(allowed > unseen, np.sqrt(np.maximum(allowed**2 - unseen**2, 0.0)), -1.0)
-    return out
+def _cheapest(runs: Runs, found: Reached, tol: float) -> Reached:
+    """Takes the cheapest run that is known to be within the tolerance. With an answer v of estimated error, that of a
+    cheaper run w is better known than when w was judged: ‖w − u‖ ≤ ‖w − v‖ + ‖v − u‖."""
+    levels, (states, work), made = found.levels.copy(), found.outcome, found.estimate
+    least, error, distance = work.copy(), made.error.copy(), made.distance.copy()
+    for level, (done, known) in runs.known.items():
+        rows = np.flatnonzero(done & (made.error <= tol) & (known.work < least))
+        if not rows.size:
+            continue
+        away = runs.ladder.distance(known.states[rows], states[rows], runs.query.take(rows))
+        near = away + made.error[rows] <= tol
+        rows, away = rows[near], away[near]
+        levels[rows], least[rows] = level, known.work[rows]
+        error[rows], distance[rows] = away + made.error[rows], away
+    return Reached(levels, runs.at(levels), Estimate(error, distance, made.work - least, made.calibrated))
+
+
+@dataclass(frozen=True, eq=False)
+class Judge:
+    """Estimated errors of refined answers by their distance to a refinement, beside those of the model's own answers:
+    ``distance`` and ``error``, (batch,) each.
+
+    An estimate is that of the calibration, or that of the own answer in proportion to the distance if this is less:
+    what a calibration adds to every distance is for the model's own errors and falls with them.
+    """
+
+    calibration: Calibration | None
+    times: Array
+    distance: Array
+    error: Array
+
+    def refined(self, rows: Array, distances: Array) -> Array:
+        plain = bounded(self.calibration, distances, self.times[rows])
+        return np.fmin(plain, self._multiple(rows) * distances)
+
+    def allowed(self, rows: Array, squares: Array) -> Array:
+        """The largest distances whose estimates have these squares; negative if there are none."""
+        tol, times = np.sqrt(np.maximum(squares, 0.0)), self.times[rows]
+        zero, one = (bounded(self.calibration, np.full(rows.size, value), times) for value in (0.0, 1.0))
+        plain = np.divide(tol - zero, one - zero, out=np.full(rows.size, np.inf), where=one > zero)
+        return np.where(squares > 0, np.fmax(plain, tol / self._multiple(rows)), -1.0)
+
+    def _multiple(self, rows: Array) -> Array:
+        distance, error = self.distance[rows], self.error[rows]
+        known = np.isfinite(distance) & (distance > 0)
+        return np.divide(error, distance, out=np.full(rows.size, np.inf), where=known)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +160,7 @@ class Climb:
         cuts, grids = np.array(self.levels).T
         cut, finer = cuts / level.cut, grids / level.refinement
         gain = np.array([_program_gain(one) for one in cuts]) / _program_gain(level.cut)
-        above = (cut >= 1) & (finer >= 1) & (cut * finer > 1)
+        above = (finer > 1) | ((finer == 1) & (cut > 1))  # a finer grid may need fewer cuts
         cost = np.where(above, cut ** growth[0][:, None] * finer ** growth[1][:, None], np.inf)
 
         def reaching(order: Array) -> Array:

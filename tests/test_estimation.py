@@ -15,11 +15,12 @@ from scipy.stats import spearmanr
 
 import hycop
 from hycop.errors import InvalidInputError
-from hycop.estimation import COVERED, UNCALIBRATED, Calibration, Level, Runs
+from hycop.estimation import COVERED, CUT, GRADING, LESS_CUT, UNCALIBRATED, Calibration, Level, Runs
 from hycop.execution import measure
 from hycop.metrics import rel_l2
 from hycop.model import Model
 from hycop.primitives import ExactLogistic
+from hycop.program import ProgramBatch
 from hycop.tolerance import levels_of
 from tests.helpers import hycop_command
 
@@ -62,8 +63,25 @@ def test_nine_tenths_of_the_held_out_errors_are_covered(seed: int, samples: int,
 
 def test_fresh_queries_are_covered_at_every_time() -> None:
     found = Calibration.of(*synthetic(0, 400, growth=-2.0))
-    assert found is not None and found.growth == pytest.approx(-2.0, abs=0.4)
+    assert found is not None and found.bound(np.ones(1), np.ones(1)) * 3**2 == pytest.approx(
+        found.bound(np.ones(1), np.full(1, 1 / 3)), rel=0.3
+    )
     errors, distances, times = synthetic(1, 4000, growth=-2.0)
+    covered = errors <= found.bound(distances, times)
+    for part in np.array_split(np.argsort(times), 4):
+        assert 0.83 <= covered[part].mean() <= 0.96
+
+
+def test_a_calibration_follows_a_curve_in_time() -> None:
+    """Detail below a cell matters early, the program late: the ratio of error to distance is least in between."""
+
+    def bent(seed: int, samples: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        errors, distances, times = synthetic(seed, samples)
+        return errors * np.exp(1.5 * np.log(times / 0.45) ** 2), distances, times
+
+    found = Calibration.of(*bent(0, 400))
+    assert found is not None and found.curvature == pytest.approx(1.5, abs=0.4)
+    errors, distances, times = bent(1, 4000)
     covered = errors <= found.bound(distances, times)
     for part in np.array_split(np.argsort(times), 4):
         assert 0.83 <= covered[part].mean() <= 0.96
@@ -91,6 +109,38 @@ def test_the_estimate_knows_the_error(model: hycop.HyCOP) -> None:
     assert 0.78 <= (errors[0] <= answers[0].error).mean() <= 0.98
     assert spearmanr(np.concatenate(errors), np.concatenate([answer.error for answer in answers]))[0] > 0.85
     assert all(answer.estimate.work.mean() <= 9 * answer.work.mean() for answer in answers)
+
+
+def test_graded_cuts_see_the_initial_layer(model: hycop.HyCOP) -> None:
+    """Strong diffusion smooths a bump long before the first of equal cuts ends; graded ones start with a shorter."""
+    x = (np.arange(20) + 0.5) / 20 - 0.5
+    bump = np.exp(-(x[:, None] ** 2 + x[None, :] ** 2) / (2 * 0.05**2))[None, None]
+    setting = replace(drawn("id", 1).setting, params={"cx": 0.1, "cy": 0.1, "Dx": 0.3, "Dy": 0.3, "r": 1.0})
+    query = hycop.Query(bump, setting, np.array([0.2]))
+    scheme = hycop.splitting("ababa").programs(query, PROBLEM.dictionary)
+
+    def run(programs: ProgramBatch) -> np.ndarray:
+        return measure(programs, PROBLEM.dictionary, query).states
+
+    limit = run(scheme.with_substeps(512))
+    equal, graded = run(scheme.with_substeps(CUT)), run(scheme.with_graded_substeps(CUT, GRADING))
+    assert rel_l2(graded, limit, setting)[0] < 0.3 * rel_l2(equal, limit, setting)[0]
+    ladder = model.model.ladder
+    expected = model.model.classical().programs(query).with_graded_substeps(CUT, GRADING)
+    assert np.array_equal(ladder.programs(query, CUT).durations, expected.durations)
+
+
+def test_estimates_that_take_too_much_work_cut_programs_less(
+    model: hycop.HyCOP, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held_out = drawn("train", 60)
+    usual = model.model.calibrated(held_out)
+    monkeypatch.setattr("hycop.estimation.MOST_WORK", 0.0)
+    less = model.model.calibrated(held_out)
+    assert usual.calibration is not None and usual.calibration.finer_cut == CUT
+    assert less.calibration is not None and less.calibration.finer_cut == min(LESS_CUT)
+    query = drawn("id", 3).query
+    assert (less.answer(query).estimate.work < usual.answer(query).estimate.work).all()
 
 
 def test_an_estimate_belongs_to_its_query_alone(model: hycop.HyCOP) -> None:
@@ -134,6 +184,12 @@ def test_grids_of_networks_are_not_refined(model: hycop.HyCOP) -> None:
 # ------------------------------------------------------------------------------------------- tolerance
 
 
+def test_nothing_is_claimed_on_grids_that_cannot_be_refined(model: hycop.HyCOP) -> None:
+    query = PROBLEM.sample(3, "id", 1, shape=(4, 4), estimated=0).query
+    answer = model.answer(query, tol=1e-2)
+    assert np.isinf(answer.error).all() and not np.any(answer.tolerance_met)
+
+
 def test_answers_to_a_tolerance(model: hycop.HyCOP) -> None:
     data = drawn("id", 24)
     own, work = model.answer(data.query), np.zeros(24)
@@ -153,6 +209,31 @@ def test_answers_to_a_tolerance(model: hycop.HyCOP) -> None:
         kept = own.error <= tol  # what is good enough is not refined
         assert np.array_equal(answer.states[kept], own.states[kept])
     assert (work > own.work).any()
+
+
+def test_an_answer_to_a_tolerance_belongs_to_its_query_alone(model: hycop.HyCOP) -> None:
+    query = drawn("ood", 12).query
+    together = model.answer(query, tol=3e-4)
+    for sample in range(12):
+        alone = model.answer(query.take(slice(sample, sample + 1)), tol=3e-4)
+        assert np.array_equal(alone.states[0], together.states[sample])
+        assert (alone.error[0], alone.work[0]) == (together.error[sample], together.work[sample])
+        assert alone.estimate.work[0] == together.estimate.work[sample]
+
+
+def test_a_better_run_may_show_that_a_cheaper_one_is_good_enough(model: hycop.HyCOP) -> None:
+    """A tolerance just below an estimate that is too large: a refined answer is computed, and tells."""
+    data = drawn("id", 8)
+    own, kept = model.answer(data.query), 0
+    for sample in range(8):
+        one, tol = data.take(slice(sample, sample + 1)), 0.97 * float(own.error[sample])
+        answer = model.answer(one.query, tol)
+        assert answer.tolerance_met is not None
+        if answer.tolerance_met[0] and answer.work[0] == own.work[sample]:
+            kept += 1
+            assert np.array_equal(answer.states[0], own.states[sample])
+            assert rel_l2(answer.states, one.truth, one.query.setting)[0] <= tol
+    assert kept >= 2
 
 
 def test_a_tolerance_out_of_reach_is_said(model: hycop.HyCOP) -> None:

@@ -11,7 +11,7 @@ from shutil import which
 
 import pytest
 
-SLOW = ("own_pde.py",)
+SLOW = ("missing_physics.py", "own_pde.py")
 NEEDS = {
     "foreign_onnx.py": ("torch", "onnx", "onnxruntime"),
     "foreign_program.py": ("cc",),

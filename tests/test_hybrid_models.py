@@ -87,7 +87,8 @@ def test_it_is_whole_by_itself_and_reads_as_any_other(model: hycop.HyCOP, run: P
     assert list(model.dictionary) == ["ad", "reaction"] and not model.model.scope.untrained
     written = json.loads((run / "model.json").read_text())
     assert (
-        set(written["files"]) == {"weights.safetensors"} and written["dictionary"][0]["primitive"] == "NeuralOperator"
+        set(written["files"]) == {"queries.safetensors", "weights.safetensors"}
+        and written["dictionary"][0]["primitive"] == "NeuralOperator"
     )
     query = PROBLEM.queries(3, "id", 5, shape=(8, 8))
     steps = model.model.programs(query)[0].steps
@@ -182,7 +183,7 @@ def test_swap_takes_the_network_out_and_in_again(model: hycop.HyCOP, run: Path, 
     query = PROBLEM.queries(3, "id", 5, shape=(8, 8))
     out = hycop_command("swap", run, tmp_path / "exact", "--primitive", "ad=SpectralAdvectionDiffusion")
     assert out.returncode == 0 and "NeuralOperator(fno-film" in out.stdout, out.stderr
-    assert sorted(path.name for path in (tmp_path / "exact").iterdir()) == ["model.json"]
+    assert sorted(path.name for path in (tmp_path / "exact").iterdir()) == ["model.json", "queries.safetensors"]
     exact = hycop.HyCOP.load(tmp_path / "exact")
     with pytest.warns(UntrustedWarning, match="ad"):
         exact.predict(query.u0, query.setting.params, [0.2])

@@ -28,6 +28,7 @@ PARTS = {
     "fno-film-direct": ("advection", "diffusion"),
     "multiplier-film": ("advection", "diffusion"),
     "pointwise": ("reaction",),
+    "uno": ("advection", "diffusion"),
 }
 NAMES = {"advection": ("cx", "cy"), "diffusion": ("Dx", "Dy"), "reaction": ("r",)}
 OPTIONS = {
@@ -35,6 +36,7 @@ OPTIONS = {
     "fno-film-direct": {"width": 4, "modes": 4, "layers": 2},
     "multiplier-film": {"width": 6, "layers": 1, "film": 8},
     "pointwise": {"width": 8},
+    "uno": {"width": 4, "modes": 4, "layers": 2},
 }
 SMALL = {"tries": 1, "patterns": 1, "rounds": 1, "iterations": 1, "max_steps": 3}
 SMALL["verbose"] = False
@@ -59,7 +61,7 @@ def network(family: str = "fno-film", seed: int = 1, size: float = 0.1) -> Neura
         ("periodic", "periodic"),
     )
     arrays = arrays_of(plan.build(seed))
-    last = [name for name in arrays if name.startswith("project")]
+    last = [name for name in arrays if "project" in name]
     return blank.with_arrays({name: size * array if name in last else array for name, array in arrays.items()})
 
 

@@ -109,7 +109,8 @@ def test_it_is_trained_with(model: hycop.HyCOP) -> None:
 
 def test_save_and_load_give_the_same_bits(model: hycop.HyCOP, tmp_path: Path) -> None:
     model.save(tmp_path / "model")
-    assert sorted(path.name for path in (tmp_path / "model").iterdir()) == ["model.json", "weights.safetensors"]
+    files = ["model.json", "queries.safetensors", "weights.safetensors"]
+    assert sorted(path.name for path in (tmp_path / "model").iterdir()) == files
     with pytest.raises(HyCOPError, match=r"cannot make 'reaction' .*primitives="):
         hycop.HyCOP.load(tmp_path / "model")
     again = hycop.HyCOP.load(tmp_path / "model", {"reaction": network()})
@@ -139,7 +140,7 @@ def test_a_registered_network_is_restored_from_the_folder_alone(
         hycop.HyCOP.load(tmp_path / "model")
     model.save(tmp_path / "model", overwrite=True)
     assert np.array_equal(answers(model), answers(hycop.HyCOP.load(tmp_path / "model")))
-    assert len(list((tmp_path / "model").iterdir())) == 2
+    assert len(list((tmp_path / "model").iterdir())) == 3  # and queries; no old files are left
 
 
 def test_swaps_take_it_out_and_in(model: hycop.HyCOP) -> None:

@@ -21,6 +21,7 @@ from hycop.networks.spectral import SpectralConvolution
 
 FNO = {"width": 6, "modes": 4, "layers": 2, "film": 8}
 SMALL = {"fno-film": FNO, "fno-film-direct": FNO, "multiplier-film": {"width": 8, "film": 8}}
+SMALL["uno"] = {"width": 6, "modes": 4, "layers": 4}
 every_family = pytest.mark.parametrize("family", FAMILIES)
 
 
@@ -88,7 +89,7 @@ def test_weights_are_arrays_and_shapes_are_known_without_memory(family: str) -> 
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"family": "fno"}, "did you mean fno-film"),
+        ({"family": "fno-fim"}, "did you mean fno-film"),
         ({"width": 10**6}, "width is 1000000: give a whole number from 1 to 512"),
         ({"width": True}, "width is True"),
         ({"depth": 3}, "unknown option 'depth'"),

@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from hycop.plots import Panel, Point, demo_figure, draw_field, error_figure, lines_figure, timeline_figure
+from hycop.plots import (
+    Panel,
+    Point,
+    demo_figure,
+    draw_field,
+    error_figure,
+    lines_figure,
+    residual_figure,
+    timeline_figure,
+)
 from hycop.program import Program
 
 
@@ -47,3 +56,12 @@ def test_panels_have_their_lines() -> None:
     assert [line.get_label() for line in first.lines] == ["one", "two"]
     assert (first.get_xscale(), first.get_yscale(), first.get_xlabel()) == ("log", "log", "cells")
     assert [len(axes.lines) for axes in figure.axes] == [2, 2, 2, 0]
+
+
+def test_states_share_a_scale_of_colours_and_maps_have_their_own() -> None:
+    u = np.random.default_rng(0).random((8, 8))
+    figure = residual_figure({"reference": u, "enriched": 2 * u}, {"error reduction (%)": 100 * u}, [1.0, 1.0])
+    drawn = [axes for axes in figure.axes if axes.images]
+    assert [axes.get_title() for axes in drawn] == ["reference", "enriched", "error reduction (%)"]
+    limits = [axes.images[0].get_clim() for axes in drawn]
+    assert limits[0] == limits[1] != limits[2]

@@ -89,6 +89,12 @@ class TestData:
         np.testing.assert_allclose(again.time_per_primitive(), batch.time_per_primitive(), atol=1e-15)
         for program, original in zip(again, programs, strict=True):
             assert [s.primitive for s in program] == [s.primitive for s in original] * substeps
+        graded = batch.with_graded_substeps(substeps, 2.0)
+        np.testing.assert_array_equal(graded.ops, again.ops)
+        np.testing.assert_allclose(graded.time_per_primitive(), batch.time_per_primitive(), atol=1e-15)
+        parts = np.split(graded.durations, substeps, axis=1)
+        for j, part in enumerate(parts):  # (j/m)² grows by (2j + 1)/m²
+            np.testing.assert_allclose(part, (2 * j + 1) / substeps**2 * batch.durations, atol=1e-15)
 
     def test_time_per_primitive_adds_up_the_steps(self) -> None:
         batch = batch_of(Program.of(("advection", 0.1), ("reaction", 0.3), ("advection", 0.2)), Program(()))
@@ -98,6 +104,8 @@ class TestData:
     def test_substeps_are_a_positive_number(self, substeps: int) -> None:
         with pytest.raises(InvalidInputError, match=f"cut into {substeps} substeps"):
             batch_of(Program(())).with_substeps(substeps)
+        with pytest.raises(InvalidInputError, match=f"cut into {substeps} substeps"):
+            batch_of(Program(())).with_graded_substeps(substeps, 1.5)
 
     def test_unknown_names_bring_the_nearest(self) -> None:
         with pytest.raises(UnknownNameError, match="unknown primitive 'advektion': did you mean advection"):

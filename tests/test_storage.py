@@ -24,7 +24,7 @@ from hycop.errors import HyCOPError, IncompatibleError, OutputError, UnknownName
 from hycop.features import FeatureMap, FeatureRange
 from hycop.features.times import guessed_from_names
 from hycop.grid import Array, Grid
-from hycop.model import Box, Model, Record
+from hycop.model import Answered, Box, Model, Record
 from hycop.policy import Allotment, Budget, Inputs, Pattern, Policy, PositionPolicy, SlotPolicy
 from hycop.primitive import EXACT, fingerprint
 from hycop.primitives import ExactLogistic, MusclAdvection, SpectralAdvection, SpectralDiffusion, UpwindAdvection
@@ -172,6 +172,30 @@ def test_a_model_comes_back_to_the_bit(name: str, tmp_path: Path) -> None:
     # writing it once more gives the same file
     save_model(again, tmp_path / "twin")
     assert (tmp_path / "twin/model.json").read_bytes() == (tmp_path / "run/model.json").read_bytes()
+
+
+KEPT = Answered(np.array([[0.1, -1.0], [0.2, inf], [nan, 0.3]]), np.array([1e-3, 2e-3, inf]))
+
+
+def test_queries_of_training_come_back_to_the_bit_and_are_sealed(tmp_path: Path) -> None:
+    model = a_model(trained=KEPT, held_out=Answered(KEPT.features[:1], KEPT.errors[:1]))
+    save_model(model, tmp_path / "run")
+    for _ in range(2):  # the second time over the first
+        again = load_model(tmp_path / "run")
+        for name in ("trained", "held_out"):
+            for before, after in zip(getattr(model, name), getattr(again, name), strict=True):
+                assert before.tobytes() == after.tobytes()
+        save_model(again, tmp_path / "run", overwrite=True)
+    (file,) = (tmp_path / "run").glob("queries*.safetensors")
+    file.write_bytes(file.read_bytes()[:-1] + b"x")
+    refused(tmp_path / "run", "damaged", "queries")
+    save_model(a_model(), tmp_path / "run", overwrite=True)
+    assert not list((tmp_path / "run").glob("queries*")) and load_model(tmp_path / "run").trained is None
+
+
+def test_queries_of_training_that_do_not_fit_the_model_are_refused(tmp_path: Path) -> None:
+    save_model(a_model(trained=Answered(KEPT.features[:, :1], KEPT.errors)), tmp_path / "run")
+    refused(tmp_path / "run", "queries 'trained' are not features (2 columns)")
 
 
 @pytest.mark.parametrize("schema", ["schema1", "schema2"])

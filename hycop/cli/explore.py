@@ -129,7 +129,7 @@ def _show_program(found: Inspection, query: str) -> None:
     values = ", ".join(f"{key}={value:.4g}" for key, value in found.params.items())
     say(f"query     {query}: T={found.time:.4g}{', ' if values else ''}{values}")
     for line in found.changes:
-        say(f"swapped   {line}")
+        say(f"changed   {line}")
     if found.features:
         say(f"features  {', '.join(f'{key} {value:.3g}' for key, value in found.features.items())}")
     say(f"{found.method:9} {found.written}")

@@ -188,7 +188,8 @@ def evaluate_command(
     # what can be refused is refused before anything is computed
     trial = Trial.of(
         chosen,
-        model,
+        # opponents see the corrected coefficients too
+        None if model is None else HyCOP.of(model.model.uncorrected),
         dictionary=dictionary,
         refinement=refinement,
         metrics=metric,
@@ -209,9 +210,11 @@ def evaluate_command(
         _check_durations(trial, asked.times)
     with naming(data_file, asked.per_sample):
         check_boundaries(chosen, trial.dictionary, asked.grid, run=None if model is None or dictionary else Path(name))
-        rows = [row for datasets in asked.datasets for row in _judged(trial, datasets)]
+        rows = [row for datasets in asked.datasets for row in _judged(trial, datasets, model)]
     if model is not None and asked.grid.boundary != model.model.box.boundary:
         tell(f"{data_file or name}: answered with another boundary ({asked.grid.boundary_name}) than the model's")
+    if model is not None and data_file is None and (changes := model.model.record.changes):
+        tell(f"{name}: {'; '.join(changes)}. The drawn truth is that of {chosen.name}; --data gives other data")
     print_rows(rows)
     report_json(json_file, {"rows": [row.to_json() for row in rows]})
 
@@ -273,7 +276,9 @@ def _check_durations(trial: Trial, times: Array) -> None:
         raise InvalidInputError(f"--program: {error}; correct its durations, or use --force") from None
 
 
-def _judged(trial: Trial, datasets: Sequence[Dataset]) -> list[Row]:
+def _judged(trial: Trial, datasets: Sequence[Dataset], model: HyCOP | None) -> list[Row]:
+    if model is not None:
+        datasets = [model.model.corrected_data(data) for data in datasets]
     contenders = trial.contenders(datasets[0])
     with counting(len(contenders) * len(datasets), f"methods on {datasets[0].split}") as advance:
         return trial.rows(contenders, datasets, advance)

@@ -26,7 +26,9 @@ MODULES = (
     "interpretation",
     "es",
     "regime_b",
+    "regime_b_residual",
     "estimates",
+    "naming",
 )
 """The files that hold a table, in the order in which ``make tables`` computes them; each has it as ``TABLE``."""
 

@@ -75,6 +75,11 @@ FAMILIES: Mapping[str, Family] = {
         {"width": Bounds(64, 1, 1024), "layers": Bounds(3, 1, 32)},
         pointwise=True,
     ),
+    "uno": Family(
+        "hycop.networks.uno:Uno",
+        "U-shaped neural operator (U-NO): Σ_i n_i·net_i(u, n), on coarser grids in its middle",
+        {"width": Bounds(32, 1, 512), "modes": Bounds(4, 2, 256), "layers": Bounds(4, 2, 8)},
+    ),
 }
 """The networks that a learned primitive may be made of, by name."""
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import cos, inf, isfinite, pi
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -34,6 +34,28 @@ class Examples(NamedTuple):
 
     def take(self, samples: Array) -> Examples:
         return Examples(*(part[samples] for part in self))
+
+    def errors(self, module: Increment) -> Tensor:
+        """Relative L2 error of the end states, (sample,)."""
+        states, numbers, changes, weights = (torch.from_numpy(np.ascontiguousarray(part, np.float32)) for part in self)
+        return weighted_norm(module(states, numbers) - changes, weights)
+
+
+class Learnable(Protocol):
+    """What a network learns from: samples, and its relative error on each of them."""
+
+    @property
+    def states(self) -> Array: ...
+
+    def take(self, samples: Array) -> Learnable: ...
+
+    def errors(self, module: Increment) -> Tensor: ...
+
+
+def weighted_norm(miss: Tensor, weights: Tensor) -> Tensor:
+    """Weight times L2 norm of each sample, (sample,)."""
+    # the norm has no derivative at zero
+    return torch.sqrt((miss.flatten(1) ** 2).sum(dim=1) + 1e-14) * weights
 
 
 @dataclass(frozen=True)
@@ -83,8 +105,8 @@ class Training:
 
 def train(
     module: Increment,
-    draw: Callable[[int], Examples],
-    held_out: Examples,
+    draw: Callable[[int], Learnable],
+    held_out: Learnable,
     schedule: Schedule,
     state: Training | None = None,
     keep: Callable[[Training], None] = lambda state: None,
@@ -111,8 +133,8 @@ def _threads(count: int) -> Iterator[None]:
 
 def _run(
     module: Increment,
-    draw: Callable[[int], Examples],
-    held_out: Examples,
+    draw: Callable[[int], Learnable],
+    held_out: Learnable,
     schedule: Schedule,
     state: Training,
     keep: Callable[[Training], None],
@@ -143,7 +165,7 @@ def _run(
 
 
 def _round(
-    module: Increment, optimizer: torch.optim.AdamW, examples: Examples, schedule: Schedule, state: Training
+    module: Increment, optimizer: torch.optim.AdamW, examples: Learnable, schedule: Schedule, state: Training
 ) -> int:
     """One pass over the examples; returns the number of steps that the run has taken so far."""
     count, steps = len(examples.states), state.steps
@@ -154,7 +176,7 @@ def _round(
         for group in optimizer.param_groups:
             group["lr"] = schedule.rate_at(share)
         optimizer.zero_grad(set_to_none=True)
-        loss = _errors(module, examples.take(np.arange(first, min(first + schedule.batch, count)))).mean()
+        loss = examples.take(np.arange(first, min(first + schedule.batch, count))).errors(module).mean()
         loss.backward()  # type: ignore[no-untyped-call]
         norm = torch.nn.utils.clip_grad_norm_(module.parameters(), schedule.clip)
         if torch.isfinite(norm):  # one bad batch must not spoil all that was learned
@@ -163,20 +185,12 @@ def _round(
     return steps
 
 
-def _errors(module: Increment, examples: Examples) -> Tensor:
-    """Relative L2 error of the end state, (sample,)."""
-    states, numbers, changes, weights = (torch.from_numpy(np.ascontiguousarray(part, np.float32)) for part in examples)
-    miss = (module(states, numbers) - changes).flatten(1)
-    # the norm has no derivative at zero
-    return torch.sqrt((miss**2).sum(dim=1) + 1e-14) * weights
-
-
-def error_of(module: Increment, examples: Examples, batch: int = 64) -> float:
+def error_of(module: Increment, examples: Learnable, batch: int = 64) -> float:
     """Mean relative L2 error of the end states."""
     module.eval()
     with torch.inference_mode():
         parts = [
-            _errors(module, examples.take(np.arange(first, min(first + batch, len(examples.states)))))
+            examples.take(np.arange(first, min(first + batch, len(examples.states)))).errors(module)
             for first in range(0, len(examples.states), batch)
         ]
     return float(torch.cat(parts).double().mean())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -11,6 +12,7 @@ from torch import Tensor
 # leaves folders behind in a process that is killed.
 unwanted = sys.modules.setdefault("wandb", None) is None  # type: ignore[arg-type]
 try:
+    from neuralop.layers.resample import resample
     from neuralop.layers.spectral_convolution import SpectralConv
 finally:
     if unwanted:
@@ -22,23 +24,38 @@ class SpectralConvolution(SpectralConv):  # type: ignore[misc]
 
     Its ``forward`` (version 2.0) shifts modes by one on an axis with an odd number of cells, and pairs weights with
     other modes on grids with fewer cells than modes. Here each mode has its weight on every grid; where neuraloperator
-    is right, both agree.
+    is right, both agree. The output may be on another grid: of a given shape, or scaled as the layer was told.
     """
 
-    def forward(self, x: Tensor, output_shape: object = None) -> Tensor:
-        axes = tuple(range(2, x.ndim))
-        modes = torch.fft.rfftn(x, dim=axes, norm=self.fft_norm)
-        kept, weight = modes, self.weight.to_tensor()
-        for axis, most in zip(axes, self.max_n_modes, strict=True):
-            low, high = _ends(x.shape[axis], most, axis == axes[-1])
+    def forward(self, x: Tensor, output_shape: Sequence[int] | None = None) -> Tensor:
+        axes, after = tuple(range(2, x.ndim)), self._after(x.shape[2:], output_shape)
+        kept, weight = torch.fft.rfftn(x, dim=axes, norm=self.fft_norm), self.weight.to_tensor()
+        ends = [
+            _ends(min(x.shape[axis], cells), most, axis == axes[-1])
+            for axis, cells, most in zip(axes, after, self.max_n_modes, strict=True)
+        ]
+        for axis, (low, high), most in zip(axes, ends, self.max_n_modes, strict=True):
             kept = _lowest(kept, axis, low, high)
             weight = weight.narrow(axis, 0 if axis == axes[-1] else most // 2 - low, low + high + 1)
         kept = torch.einsum("bi...,io...->bo...", kept, weight)
-        for axis, most in zip(axes, self.max_n_modes, strict=True):
-            low, high = _ends(x.shape[axis], most, axis == axes[-1])
-            kept = _placed(kept, axis, low, high, modes.shape[axis])
-        x = torch.fft.irfftn(kept, s=x.shape[2:], dim=axes, norm=self.fft_norm)
+        for axis, (low, high), cells in zip(axes, ends, after, strict=True):
+            kept = _placed(kept, axis, low, high, cells // 2 + 1 if axis == axes[-1] else cells)
+        x = torch.fft.irfftn(kept, s=after, dim=axes, norm=self.fft_norm)
         return x if self.bias is None else x + self.bias
+
+    def transform(self, x: Tensor, output_shape: Sequence[int] | None = None) -> Tensor:
+        """The input on the grid of the output, for what is added to it."""
+        after = self._after(x.shape[2:], output_shape)
+        return x if after == tuple(x.shape[2:]) else resample(x, 1.0, list(range(2, x.ndim)), output_shape=after)
+
+    def _after(self, shape: Sequence[int], wanted: Sequence[int] | None) -> tuple[int, ...]:
+        """Cells of the output."""
+        if wanted is not None:
+            return tuple(wanted)
+        scales = self.resolution_scaling_factor
+        if scales is None:
+            return tuple(shape)
+        return tuple(max(1, round(cells * scale)) for cells, scale in zip(shape, scales, strict=True))
 
 
 def _ends(cells: int, most: int, last: bool) -> tuple[int, int]:

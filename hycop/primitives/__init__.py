@@ -59,11 +59,17 @@ PRIMITIVES = Registry(
         "SqrtDensityViscosity": "hycop.primitives.compressible_viscosity:SqrtDensityViscosity",
         "FiniteVolumeGasViscosity": "hycop.primitives.compressible_viscosity:FiniteVolumeGasViscosity",
         "CompressibleNavierStokes": "hycop.primitives.compressible:CompressibleNavierStokes",
+        "SymbolicTerms": "hycop.primitives.symbolic:SymbolicTerms",
     }
 )
 """The primitives of HyCOP by name."""
 
-LEARNED = Registry({"NeuralOperator": "hycop.primitives.learned:NeuralOperator"})
+LEARNED = Registry(
+    {
+        "NeuralOperator": "hycop.primitives.learned:NeuralOperator",
+        "NeuralClosure": "hycop.primitives.learned:NeuralClosure",
+    }
+)
 """Those that are made from weights, which a folder holds (extra ``learned``)."""
 
 FOREIGN = Registry(

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from hycop.corrections import Correction
 from hycop.dictionary import Dictionary
 from hycop.equation import Coefficient, Equation
-from hycop.errors import InvalidInputError
+from hycop.errors import InvalidInputError, UnknownNameError
 from hycop.estimation import Calibration
 from hycop.features import FeatureMap, FeatureRange
 from hycop.features.times import TIMES, find_speed
@@ -52,6 +53,7 @@ def assembled(path: Path, document: Document, dictionary: Dictionary) -> Model:
         substeps=document.substeps,
         static_theta=static,
         calibration=_calibration(path, document),
+        corrections=_corrections(path, document),
     )
 
 
@@ -63,6 +65,14 @@ def _calibration(path: Path, document: Document) -> Calibration | None:
     if found.shortest > found.longest:
         raise refusal(path, "field 'calibration': its shortest time is longer than its longest")
     return found
+
+
+def _corrections(path: Path, document: Document) -> dict[str, Correction]:
+    with at_field(path, "corrections"):
+        for name in document.corrections:
+            if name not in document.equation.coefficients:
+                raise UnknownNameError("coefficient", name, document.equation.coefficients)
+        return {name: Correction(name, part.plus, part.times) for name, part in document.corrections.items()}
 
 
 def _equation(path: Path, document: Document) -> Equation:

@@ -154,6 +154,8 @@ class CalibrationPart(_Part):
     longest: Annotated[float, Field(gt=0)]
     floor: Annotated[float, Field(ge=0)]
     samples: Annotated[int, Field(ge=1)]
+    curvature: float = 0.0
+    finer_cut: Annotated[int, Field(ge=2, le=64)] = 4
 
 
 class ScopePart(_Part):
@@ -176,6 +178,11 @@ class RecordPart(_Part):
     changes: Annotated[list[Annotated[str, Field(max_length=2000)]], Field(max_length=1000)] = []
 
 
+class CorrectionPart(_Part):
+    plus: float
+    times: float
+
+
 class Document(_Part):
     """``model.json`` without its own ``sha256``."""
 
@@ -195,6 +202,7 @@ class Document(_Part):
     refinement: Annotated[int, Field(ge=1, le=64)]
     substeps: Annotated[int, Field(ge=1, le=MOST_SUBSTEPS)] = 1
     calibration: CalibrationPart | None = None
+    corrections: Annotated[dict[Name, CorrectionPart], Field(max_length=256)] = {}
     files: Annotated[dict[str, str], Field(max_length=64)]
 
 

@@ -6,7 +6,7 @@ import json
 import os
 import secrets
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from math import inf
 from pathlib import Path
 from typing import Any, cast
@@ -16,7 +16,7 @@ import numpy as np
 from hycop.errors import OutputError
 from hycop.files import output_folder, write_json
 from hycop.grid import Array
-from hycop.model import Model
+from hycop.model import Answered, Model
 from hycop.policy import PositionPolicy, SlotPolicy
 from hycop.primitive import Primitive
 from hycop.storage.assembly import assembled
@@ -28,6 +28,9 @@ from hycop.storage.weights import read_weights, write_weights
 from hycop.version import __version__
 
 WEIGHTS = "weights.safetensors"
+QUERIES = "queries.safetensors"
+KEPT = ("trained", "held_out")
+"""Queries of its training that a model keeps."""
 
 
 def save_model(model: Model, folder: str | Path, *, overwrite: bool = False) -> Path:
@@ -42,21 +45,30 @@ def save_model(model: Model, folder: str | Path, *, overwrite: bool = False) -> 
     except (ValueError, TypeError) as error:
         raise refusal(path, f"this model cannot be stored: {error}") from None
     output_folder(folder)
-    weights = _write_arrays(path, state) if state else None
-    content["files"] = {} if weights is None else {weights.name: file_hash(weights)}
+    files = [
+        _write_arrays(path.with_name(name), arrays)
+        for name, arrays in ((WEIGHTS, state), (QUERIES, _queries(model)))
+        if arrays
+    ]
+    content["files"] = {file.name: file_hash(file) for file in files}
     write_json(path, sealed(json.loads(canonical(content))))
-    for old in path.parent.glob("weights*.safetensors"):
-        if weights is None or old.name != weights.name:
-            old.unlink()
+    for name in (WEIGHTS, QUERIES):
+        for old in path.parent.glob(f"{name.partition('.')[0]}*.safetensors"):
+            if old not in files:
+                old.unlink()
     return path
 
 
-def _write_arrays(path: Path, state: Mapping[str, Mapping[str, Array]]) -> Path:
-    """Writes the file of weights under a new name: the old ``model.json`` needs the old file until it is replaced."""
-    first = path.with_name(WEIGHTS)
-    target = path.with_name(f"weights-{secrets.token_hex(4)}.safetensors") if first.exists() else first
+def _write_arrays(first: Path, state: Mapping[str, Mapping[str, Array]]) -> Path:
+    """Writes a file of arrays under a new name: the old ``model.json`` needs the old file until it is replaced."""
+    target = first.with_name(f"{first.stem}-{secrets.token_hex(4)}{first.suffix}") if first.exists() else first
     write_weights(target, state)
     return target
+
+
+def _queries(model: Model) -> dict[str, Mapping[str, Array]]:
+    kept: dict[str, Answered | None] = {name: getattr(model, name) for name in KEPT}
+    return {name: answered._asdict() for name, answered in kept.items() if answered is not None}
 
 
 def load_model(folder: str | Path, primitives: Mapping[str, Primitive] | None = None) -> Model:
@@ -65,13 +77,29 @@ def load_model(folder: str | Path, primitives: Mapping[str, Primitive] | None = 
     path = _located(Path(folder))
     document = read_document(path)
     files = listed_files(path, document.files)
-    check_networks(path, document.dictionary, files, primitives or {})
+    queries = [file for file in files if file.name.startswith("queries")]
+    arrays = [file for file in files if file not in queries]
+    check_networks(path, document.dictionary, arrays, primitives or {})
     check_files(path, document.files)
     weights: dict[str, Mapping[str, Array]] = {}
-    for file in files:
+    for file in arrays:
         weights |= read_weights(file)
+    kept: dict[str, Mapping[str, Array]] = {}
+    for file in queries:
+        kept |= read_weights(file)
     dictionary = restored(path, document, primitives or {}, weights)
-    return changed_since(assembled(path, document, dictionary), document)
+    model = changed_since(assembled(path, document, dictionary), document)
+    answered = {name: _answered(path, name, found, model) for name, found in kept.items()}
+    return replace(model, trained=answered.get("trained"), held_out=answered.get("held_out"))
+
+
+def _answered(path: Path, name: str, arrays: Mapping[str, Array], model: Model) -> Answered:
+    columns = len(model.scope.view.features.names)
+    found = Answered(*(np.asarray(arrays.get(part, ())) for part in Answered._fields))
+    known = name in KEPT and set(arrays) == set(Answered._fields) and found.errors.dtype.kind == "f"
+    if not known or found.errors.ndim != 1 or found.features.shape != (found.errors.size, columns):
+        raise refusal(path, f"its queries '{name}' are not features ({columns} columns) and errors; train again")
+    return found
 
 
 def _arrays(model: Model) -> dict[str, Mapping[str, Array]]:
@@ -83,6 +111,7 @@ def _content(model: Model) -> dict[str, object]:
     if type(model.policy) not in kinds:
         raise TypeError(f"the policy {type(model.policy).__name__} is not one of {', '.join(kinds.values())}")
     scope, view = model.scope, model.scope.view
+    corrections = {name: {"plus": each.plus, "times": each.times} for name, each in model.corrections.items()}
     return {
         "kind": KIND,
         "schema_version": SCHEMA,
@@ -116,6 +145,7 @@ def _content(model: Model) -> dict[str, object]:
         "refinement": model.refinement,
         "substeps": model.substeps,
         "calibration": None if model.calibration is None else asdict(model.calibration),
+        **({"corrections": corrections} if corrections else {}),  # older versions read folders without them
         "files": {},
     }
 

@@ -7,12 +7,13 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from hycop.errors import HyCOPError, InvalidInputError, OutputError
 from hycop.files import output_folder, write_json
 from hycop.primitive import Primitive
-from hycop.primitives import make_primitive
-from hycop.primitives.learned import NeuralOperator
+from hycop.primitives import LEARNED, make_primitive
+from hycop.primitives.learned import NeuralClosure, NeuralOperator
 from hycop.storage.document import (
     NETWORK,
     ModelError,
@@ -93,7 +94,7 @@ def load_network(folder: str | Path) -> Network:
     if set(held) != {GROUP}:
         raise refusal(weights, f"damaged: its arrays are not those of '{GROUP}'; restore it or train again")
     with at_field(path, "files"):
-        primitive = bare.with_arrays(held[GROUP])
+        primitive = cast(NeuralOperator, bare.with_arrays(held[GROUP]))
     errors = [float(error) for error in document.errors]
     return Network(primitive, document.problem, document.settings, document.seed, document.source, errors)
 
@@ -106,7 +107,7 @@ def check_networks(path: Path, parts: Sequence[PrimitivePart], files: Sequence[P
     networks = {
         f"dictionary.{index}": part
         for index, part in enumerate(parts)
-        if part.primitive == KIND and part.options is not None and part.name not in given
+        if part.primitive in LEARNED and part.options is not None and part.name not in given
     }
     if networks:
         held: dict[str, Mapping[str, Layout]] = {}
@@ -116,14 +117,14 @@ def check_networks(path: Path, parts: Sequence[PrimitivePart], files: Sequence[P
             _check_layout(path, place, _bare(path, place, part), held.get(part.name, {}))
 
 
-def _bare(path: Path, place: str, part: PrimitivePart) -> NeuralOperator:
+def _bare(path: Path, place: str, part: PrimitivePart) -> NeuralOperator | NeuralClosure:
     """A network without weights."""
     with at_field(path, place):
         try:
             options = {
                 name: tuple(value) if isinstance(value, list) else value for name, value in (part.options or {}).items()
             }
-            bare = NeuralOperator(**options)  # type: ignore[arg-type]
+            bare = cast(NeuralOperator | NeuralClosure, LEARNED[part.primitive](**options))
             bare.plan.shapes()  # small enough, and torch is there
         except (TypeError, ValueError, AttributeError) as error:
             if isinstance(error, HyCOPError):
@@ -132,7 +133,7 @@ def _bare(path: Path, place: str, part: PrimitivePart) -> NeuralOperator:
     return bare
 
 
-def _check_layout(path: Path, place: str, bare: NeuralOperator, held: Mapping[str, Layout]) -> None:
+def _check_layout(path: Path, place: str, bare: NeuralOperator | NeuralClosure, held: Mapping[str, Layout]) -> None:
     """The arrays of a network have the names, shapes and type of its architecture."""
     from hycop.networks.module import check_shapes  # needs torch, which a network has asked for before
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from hycop.primitives.learned.closure import NeuralClosure
 from hycop.primitives.learned.neural_operator import NeuralOperator
 from hycop.primitives.learned.numbers import Numbers
 from hycop.primitives.learned.units import units_for
 
-__all__ = ["NeuralOperator", "Numbers", "units_for"]
+__all__ = ["NeuralClosure", "NeuralOperator", "Numbers", "units_for"]

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numba
 import numpy as np
 
 from hycop.errors import IncompatibleError, InvalidInputError
 from hycop.grid import BOUNDARIES, Array, Grid
 from hycop.networks import Architecture
 from hycop.primitive import MOST_SUB_STEPS, checked_duration
+from hycop.primitives.learned.chunks import FLOPS_PER_UPDATE, in_chunks
 from hycop.primitives.learned.numbers import Numbers
 from hycop.query import Channel, Setting
 
 if TYPE_CHECKING:
     from hycop.networks.module import Increment
-
-CHUNK_CELLS, MOST_SAMPLES = 2**13, 32
-"""Cells of all samples that a network takes at a time, and samples at most: the same for every batch, because the last
-digits of a product of matrices may depend on its size."""
-
-FLOPS_PER_UPDATE = 12.0
-"""Floating-point operations of a network that take as long as one update of a channel-cell, see ``work``."""
 
 STATE_SLACK = 0.05
 """Share of its width by which a state may leave the trained range of values."""
@@ -212,35 +204,13 @@ class NeuralOperator:
             )
 
     def _increment(self, u: Array, duration: Array, setting: Setting) -> Array:
-        """One step of the network for each sample, in chunks of one size, so that no sample sees the others."""
+        """One step of the network for each sample."""
         states, numbers, unit = self.seen(u, duration, setting)
-        states, numbers = states.astype(np.float32), numbers.astype(np.float32)
-        size = max(1, min(MOST_SAMPLES, CHUNK_CELLS // int(np.prod(u.shape[2:]))))
-        out = np.empty_like(u)
-
-        def advance(first: int) -> None:
-            rows = np.minimum(np.arange(first, first + size), len(u) - 1)  # the last sample fills up its chunk
-            inside = min(size, len(u) - first)
-            out[first : first + inside] = forward(states[rows], numbers[rows])[:inside]
-
-        forward = self._forward()
-        _each(advance, range(0, len(u), size))
+        out = in_chunks(self._built(), states, numbers)
         for channel, name in enumerate(self.states):
             if name in self.conserved:
                 out[:, channel] -= out[:, channel].mean(axis=tuple(range(1, u.ndim - 1)), keepdims=True)
         return unit * out
-
-    def _forward(self) -> Callable[[Array, Array], Array]:
-        import torch
-
-        module = self._built()
-
-        def forward(states: Array, numbers: Array) -> Array:
-            with torch.inference_mode():
-                out: Array = module(torch.from_numpy(states), torch.from_numpy(numbers)).numpy()
-            return out
-
-        return forward
 
     def _built(self) -> Increment:
         """The module with its weights, made once in each process."""
@@ -254,21 +224,3 @@ class NeuralOperator:
             object.__setattr__(self, "_module", module.eval())
         built: Increment = self.__dict__["_module"]
         return built
-
-
-def _each(task: Callable[[int], None], firsts: range) -> None:
-    """Runs a task for each chunk in as many threads as Numba may use. torch itself gets one thread: its own would make
-    digits depend on their number, and would be too many in worker processes."""
-    import torch
-
-    threads, before = min(len(firsts), numba.get_num_threads()), torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        if threads <= 1:
-            for first in firsts:
-                task(first)
-            return
-        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            list(pool.map(task, firsts))
-    finally:
-        torch.set_num_threads(before)

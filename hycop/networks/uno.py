@@ -1,0 +1,73 @@
+"""``uno``: neuraloperator's U-NO, whose inner layers work on coarser grids."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import redirect_stdout
+from functools import partial
+from io import StringIO
+from math import log2
+
+import torch
+from torch import Tensor
+
+from hycop.networks.module import Increment, spread
+from hycop.networks.spectral import SpectralConvolution
+
+# see ``spectral``: neuraloperator must not find wandb
+unwanted = sys.modules.setdefault("wandb", None) is None  # type: ignore[arg-type]
+try:
+    from neuralop.layers.fno_block import FNOBlocks
+    from neuralop.models import UNO
+finally:
+    if unwanted:
+        del sys.modules["wandb"]
+
+
+class Uno(Increment):
+    """u ↦ Σ_i n_i·net_i(u, n) with one U-NO for all parts: its first and last layers work on the grid itself, those
+    between on grids that are halved at most twice, with skips between layers of the same grid.
+
+    The dimensionless numbers n are constant channels of the input. No coordinates: it is the same everywhere.
+
+    Rahman, Ross, Azizzadenesheli: U-NO: U-shaped neural operators, TMLR 2023.
+    """
+
+    def __init__(self, axes: int, channels: int, numbers: int, timed: int, width: int, modes: int, layers: int) -> None:
+        super().__init__()
+        self.timed, self.axes, self.channels, self.width, self.modes = timed, axes, channels, width, modes
+        self.scales = _scales(layers)
+        with redirect_stdout(StringIO()):  # its constructor prints
+            self.net = UNO(
+                in_channels=channels + numbers,
+                out_channels=timed * channels,
+                hidden_channels=width,
+                lifting_channels=width,
+                projection_channels=width,
+                positional_embedding=None,
+                n_layers=layers,
+                uno_out_channels=[width] * layers,
+                uno_n_modes=[[modes] * axes] * layers,
+                uno_scalings=[[scale] * axes for scale in self.scales],
+                channel_mlp_skip="linear",
+                operator_block=partial(FNOBlocks, conv_module=SpectralConvolution),
+            )
+
+    def forward(self, u: Tensor, numbers: Tensor) -> Tensor:
+        constant = spread(numbers, u).expand(-1, -1, *u.shape[2:])
+        return self.along(numbers, self.net(torch.cat([u, constant], dim=1)))
+
+    def flops(self, cells: int) -> float:
+        total, width = 8.0 * self.width**2 * cells, 2.0 * self.width
+        for scale in self.scales:
+            inside = cells * max(1.0, scale) ** self.axes  # the finer of the grids before and after the layer
+            kept = min(self.modes**self.axes / 2, inside / 2)
+            total += (4.0 * width * self.width + 5.0 * max(1.0, log2(inside)) * width) * inside + 8.0 * width**2 * kept
+            cells = max(1, int(cells * scale**self.axes))
+        return total
+
+
+def _scales(layers: int) -> tuple[float, ...]:
+    """Factors of the grid, layer by layer: 1, ½, 2, 1 for four layers."""
+    halvings = min(2, max(0, layers - 2) // 2)
+    return (1.0, *(0.5,) * halvings, *(1.0,) * (layers - 2 - 2 * halvings), *(2.0,) * halvings, 1.0)
