@@ -24,7 +24,8 @@ WARM_UP = 1e-3
 
 
 class Solver(Protocol):
-    """Anything that solves queries: a trained model, a scheme or a program with its dictionary, a network."""
+    """Anything that solves queries: a trained model, a scheme or a program with its dictionary, a network. One that has
+    ``any_time = False`` answers at some times only."""
 
     def solve(self, query: Query) -> Outcome: ...
 
@@ -86,6 +87,11 @@ class Contender:
     variant: Variant = field(default_factory=Variant)
     boundary: str | None = None
 
+    @property
+    def any_time(self) -> bool:
+        """Whether the solver answers at any time."""
+        return bool(getattr(self.solver, "any_time", True))
+
     def solve(self, query: Query) -> Outcome:
         if self.boundary is not None:
             grid = query.grid.with_boundary(self.boundary)
@@ -120,7 +126,7 @@ def timed(solver: Solver, query: Query) -> Timed:
     fastest counts.
     """
     few = query.take(slice(0, 2))
-    solver.solve(replace(few, time=WARM_UP * few.time))
+    solver.solve(replace(few, time=WARM_UP * few.time) if getattr(solver, "any_time", True) else few)
     seconds: list[float] = []
     while True:
         start = perf_counter()

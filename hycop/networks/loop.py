@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import cos, inf, isfinite, pi
+from time import process_time
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -61,7 +62,10 @@ def weighted_norm(miss: Tensor, weights: Tensor) -> Tensor:
 @dataclass(frozen=True)
 class Schedule:
     """How a network is trained: ``rounds`` of fresh examples in batches, a rate that rises over the first part of the
-    steps and falls along a cosine, and a stop after ``patience`` rounds without a better network."""
+    steps and falls along a cosine, and a stop after ``patience`` rounds without a better network.
+
+    With several ``cycles`` the rate rises and falls that often (warm restarts: Loshchilov, Hutter, ICLR 2017), so that
+    the end of each cycle shows what a smaller budget would have reached."""
 
     rounds: int
     batch: int = 32
@@ -70,9 +74,11 @@ class Schedule:
     clip: float = 1.0
     warmup: float = 0.05
     patience: int = 50
+    cycles: int = 1
 
     def rate_at(self, share: float) -> float:
         """The rate once so large a share of all steps is done."""
+        share = (share * self.cycles) % 1.0
         if share < self.warmup:
             return self.rate * (share + 1e-3) / (self.warmup + 1e-3)
         return self.rate * (0.01 + 0.99 * 0.5 * (1.0 + cos(pi * (share - self.warmup) / (1.0 - self.warmup))))
@@ -81,7 +87,7 @@ class Schedule:
 @dataclass(frozen=True, eq=False)
 class Training:
     """Where a run stands after some rounds: groups of arrays (``model``, ``best``, ``first``, ``second``), the steps
-    taken, the lowest held-out error and the rounds since, and all errors so far."""
+    taken, the lowest held-out error and the rounds since, all errors so far, and the CPU seconds that it took."""
 
     arrays: Mapping[str, Mapping[str, Array]]
     rounds: int = 0
@@ -89,6 +95,7 @@ class Training:
     best: float = inf
     since: int = 0
     errors: tuple[float, ...] = field(default=())
+    seconds: float = 0.0
 
     @classmethod
     def start(cls, module: Increment) -> Training:
@@ -143,6 +150,7 @@ def _run(
     optimizer = torch.optim.AdamW(module.parameters(), lr=schedule.rate, weight_decay=schedule.weight_decay)
     _restore(optimizer, module, state)
     while state.rounds < schedule.rounds and state.since < schedule.patience:
+        start = process_time()
         steps = _round(module, optimizer, draw(state.rounds), schedule, state)
         error = error_of(module, held_out)
         better = isfinite(error) and error < state.best
@@ -154,6 +162,7 @@ def _run(
             error if better else state.best,
             0 if better else state.since + 1,
             (*state.errors, error),
+            state.seconds + process_time() - start,
         )
         keep(state)
     if not isfinite(state.best):

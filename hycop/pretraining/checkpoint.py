@@ -30,7 +30,7 @@ def keep(folder: Path, identity: str, state: Training) -> None:
     write_weights(weights, state.arrays)
     counts = {"rounds": state.rounds, "steps": state.steps, "since": state.since}
     # text, because JSON has no infinity
-    errors = {"best": str(state.best), "errors": [*map(str, state.errors)]}
+    errors = {"best": str(state.best), "errors": [*map(str, state.errors)], "seconds": state.seconds}
     write_json(folder / FILE, {"identity": identity, **counts, **errors, "sha256": file_hash(weights)})
     _forget_arrays(folder, weights.name)
 
@@ -47,6 +47,7 @@ def kept(folder: Path, identity: str) -> dict[str, Any]:
             raise RunFolderError(f"{weights}: damaged (its hash does not match); start again in another folder")
         counts = {name: int(content[name]) for name in ("rounds", "steps", "since")}
         errors: Mapping[str, Any] = {"best": float(content["best"]), "errors": tuple(map(float, content["errors"]))}
+        errors = {**errors, "seconds": float(content.get("seconds", 0.0))}
         return {**counts, **errors, "arrays": read_weights(weights)}
     except (ValueError, KeyError, TypeError) as error:
         raise RunFolderError(f"{path}: not a checkpoint ({error}); start again in another folder") from None

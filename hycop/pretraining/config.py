@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import prod
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -25,6 +26,9 @@ class PretrainingConfig(BaseModel):
     weight_decay: float = Field(1e-5, ge=0, le=1, description="Weight decay of AdamW.")
     clip: float = Field(1.0, gt=0, description="Largest norm of a gradient.")
     patience: int = Field(50, ge=1, description="Rounds without a better network after which training stops.")
+    cycles: int = Field(1, ge=1, le=100, description="How often the rate rises and falls.")
+    pairs: Literal["any", "next"] = Field("any", description="Frames of a dataset that make an example: any, or next.")
+    noise: float = Field(0.0, ge=0, le=1, description="Noise on the first state of a pair, over its deviation.")
     midway: float = Field(0.5, ge=0, le=1, description="Share of examples that start from states half-way.")
     longest: float | None = Field(None, gt=0, description="Longest duration; half the time of split id if empty.")
     rough: float | None = Field(

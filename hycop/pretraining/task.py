@@ -115,12 +115,21 @@ class Task:
         return Steps(before, duration, self.trusted.flow(before, duration, setting), setting)
 
     def _from_data(self, data: Dataset, rng: np.random.Generator, index: int, count: int) -> Steps:
-        """Pairs of frames; the last sixth of the samples, at least one, is held out."""
+        """Pairs of frames, as many of each sample as possible; the last sixth of the samples, at least one, is held
+        out."""
         first = data.samples - max(1, data.samples // 6)
-        samples = rng.integers(first, data.samples, count) if index < 0 else rng.integers(0, first, count)
-        frames = np.sort(np.argsort(rng.random((count, data.times.shape[1])), axis=1)[:, :2], axis=1)
-        before, after = (data.states[samples, frames[:, part]] for part in (0, 1))
-        duration = data.times[samples, frames[:, 1]] - data.times[samples, frames[:, 0]]
+        chosen = np.arange(first, data.samples) if index < 0 else np.arange(first)
+        samples = np.concatenate([rng.permutation(chosen) for _ in range(-(-count // chosen.size))])[:count]
+        frames = data.times.shape[1]
+        if self.config.pairs == "next":
+            pair = rng.integers(0, frames - 1, count)[:, None] + np.arange(2)
+        else:
+            pair = np.sort(np.argsort(rng.random((count, frames)), axis=1)[:, :2], axis=1)
+        before, after = (data.states[samples, pair[:, part]] for part in (0, 1))
+        if self.config.noise and index >= 0:
+            scale = self.config.noise * data.states.std(axis=(0, 1, *range(3, data.states.ndim)), keepdims=True)[0]
+            before = before + scale * rng.standard_normal(before.shape)
+        duration = data.times[samples, pair[:, 1]] - data.times[samples, pair[:, 0]]
         return Steps(before, duration, after, data.setting.take(samples))
 
     def coefficients(self) -> tuple[str, ...]:

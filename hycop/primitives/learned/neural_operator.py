@@ -150,10 +150,17 @@ class NeuralOperator:
                 out[some] += self._increment(out[some], tau[some] / steps[some], setting.take(some))
         return out.astype(u.dtype, copy=False)
 
+    def step(self, u: Array, duration: Array, setting: Setting) -> Array:
+        """The state after one step of the network, however long."""
+        self._check_setting(setting)
+        return u + self._increment(u, duration, setting)
+
+    def work_of_step(self, cells: int) -> float:
+        """Floating-point operations of one step, over those that cost as much as one update of a channel-cell."""
+        return self._built().flops(cells) / FLOPS_PER_UPDATE
+
     def work(self, u: Array, duration: Array, setting: Setting) -> Array:
-        """Floating-point operations over those that cost as much as one update of a channel-cell."""
-        once = self._built().flops(setting.grid.cells) / FLOPS_PER_UPDATE
-        return self._steps(u, np.asarray(duration, dtype=np.float64), setting) * once
+        return self._steps(u, np.asarray(duration, dtype=np.float64), setting) * self.work_of_step(setting.grid.cells)
 
     def outside(self, u: Array, setting: Setting) -> Array:
         """Which samples (batch,) lie outside the trained range: ratios of the dimensionless numbers, values of a state,

@@ -1,0 +1,139 @@
+"""Trains a baseline on solutions of the whole equation: drawn from a problem, or those of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hycop.baselines.baseline import Baseline, BaselineError
+from hycop.baselines.monolith import BASELINE, SAME_TIME, Monolith
+from hycop.baselines.registry import find_baseline
+from hycop.baselines.residual import ResidualLesson, residual_of
+from hycop.data import Dataset
+from hycop.errors import InvalidInputError, UnknownNameError
+from hycop.networks import imported
+from hycop.pretraining import Lesson, PretrainingConfig, Task, configured, trained
+from hycop.problems import Problem
+
+SNAPSHOTS = 20
+"""Later frames of a drawn trajectory, as in the source paper."""
+
+TRAJECTORIES = "trajectories"
+"""The setting that is not one of ``PretrainingConfig``: how many solutions are drawn, a sixth of them to judge by."""
+
+PRESETS: Mapping[str, Mapping[str, int | float]] = {
+    "quick": {TRAJECTORIES: 300, "rounds": 20, "batch": 16, "rate": 2e-3},
+    "laptop": {TRAJECTORIES: 2400, "rounds": 50, "batch": 16, "rate": 2e-3},
+    "paper": {TRAJECTORIES: 12_000, "rounds": 500, "batch": 32, "rate": 1e-3, "weight_decay": 1e-4},
+}
+"""``quick``: minutes, to try it out; ``laptop``: those of the tables; ``paper``: the source paper's budget, some
+340 CPU hours for all its baselines together."""
+
+LAPTOP_ROUNDS: Mapping[str, int] = {"local-no": 40, "uno-direct": 40, "deeponet": 200}
+"""Rounds of the preset ``laptop`` where a network is much dearer or cheaper than the others."""
+
+
+def train_baseline(
+    problem: Problem,
+    name: str,
+    *,
+    preset: str = "quick",
+    seed: int = 0,
+    folder: str | Path | None = None,
+    resume: bool = False,
+    data: Dataset | None = None,
+    begin: Monolith | None = None,
+    verbose: bool = True,
+    **settings: Any,
+) -> Monolith:
+    """A baseline, trained on ``data`` or on solutions that are drawn from the problem's split ``train``.
+
+    Baselines for one time learn the map from the initial state to that of split ``id`` (or to the last frame of the
+    data); those that take steps learn from neighbouring frames. ``begin`` is the trained baseline from which one with a
+    residual goes on. ``settings`` change those of the preset.
+    """
+    chosen = find_baseline(name)
+    imported(chosen.family)  # before anything is computed or written
+    config, count = baseline_settings(chosen, problem, preset, settings)
+    lesson, about = _lesson(chosen, problem, begin)
+    given = data is not None
+    data = _checked(chosen, data) if data is not None else drawn(chosen, problem, count, seed, config.shape)
+    kept = replace_config(config, data, given)
+    task = Task(problem, problem.processes, kept, chosen.family, seed, data)
+    about = {BASELINE: chosen.name, TRAJECTORIES: data.samples, **about}
+    return Monolith(chosen, trained(task, folder, resume, verbose, lesson, about))
+
+
+def baseline_settings(
+    chosen: Baseline, problem: Problem, preset: str, settings: Mapping[str, Any]
+) -> tuple[PretrainingConfig, int]:
+    """The settings of training, and how many solutions are drawn."""
+    if preset not in PRESETS:
+        raise UnknownNameError("preset", preset, PRESETS)
+    base: dict[str, Any] = {**PRESETS[preset], "cycles": 2, "patience": 10**6}
+    if preset == "laptop":
+        base["rounds"] = LAPTOP_ROUNDS.get(chosen.family, base["rounds"])
+    asked = {**base, **chosen.options, **chosen.settings, **settings}
+    count = asked.pop(TRAJECTORIES)
+    if isinstance(count, bool) or not isinstance(count, int) or not 6 <= count <= 10**6:
+        raise InvalidInputError(f"setting {TRAJECTORIES} is {count!r:.40}: a whole number from 6 to 1000000 is needed")
+    shape = problem.settings.get("shape")
+    return configured("paper", chosen.family, {**({} if shape is None else {"shape": shape}), **asked}), count
+
+
+def replace_config(config: PretrainingConfig, data: Dataset, given: bool) -> PretrainingConfig:
+    """Each round sees every solution once, on the grid of the data."""
+    held_out = max(1, data.samples // 6)
+    shape = data.setting.grid.shape if given else config.shape
+    return config.model_copy(update={"samples": data.samples - held_out, "held_out": max(2, held_out), "shape": shape})
+
+
+def drawn(chosen: Baseline, problem: Problem, count: int, seed: int, shape: tuple[int, ...] | None) -> Dataset:
+    """Solutions of the problem in its training range: at the time of split ``id``, or at 20 snapshots."""
+    if chosen.protocol == "fixed":
+        asked = problem.splits.get("id") or next(iter(problem.splits.values()))
+        times = [asked.time[1]]
+    else:
+        if "trajectory" not in problem.splits:
+            raise BaselineError(f"{chosen.label} takes steps, but problem {problem.name} has no split 'trajectory'")
+        last = problem.splits["trajectory"].time[1]
+        times = [float(time) for time in np.round(last / SNAPSHOTS * np.arange(1, SNAPSHOTS + 1), 12)]
+    return problem.sample(count, "train", seed + 2**33, times=times, shape=shape, estimated=0)
+
+
+def _lesson(chosen: Baseline, problem: Problem, begin: Monolith | None) -> tuple[Lesson, dict[str, object]]:
+    """What a baseline learns beside its data, and what is to be noted about it."""
+    if chosen.begins_from is None:
+        if begin is not None:
+            raise BaselineError(f"{chosen.label} does not begin from another baseline")
+        return Lesson(), {}
+    residual = residual_of(problem.equation)
+    if begin is None:
+        return ResidualLesson(None, residual, chosen.residual, 0.5), {}
+    if begin.baseline.name != chosen.begins_from or begin.network.problem != problem.name:
+        wanted = find_baseline(chosen.begins_from).label
+        raise BaselineError(f"{chosen.label} begins from {wanted} of {problem.name}, not from {begin.baseline.label}")
+    about: dict[str, object] = {"passes_before": begin.passes, "seconds_before": round(begin.seconds, 3)}
+    return ResidualLesson(begin.primitive.arrays(), residual, chosen.residual, 0.0), about
+
+
+def _checked(chosen: Baseline, data: Dataset) -> Dataset:
+    """The frames of a dataset that a baseline learns from."""
+    data.check_later()
+    if data.samples < 12:
+        raise InvalidInputError(f"the data have {data.samples} samples: at least 12 are needed to hold some back")
+    if chosen.protocol == "fixed":
+        data = data.at(-1)
+    steps = np.diff(data.times, axis=1)
+    if np.ptp(steps) > SAME_TIME * steps.max():
+        what = "query time" if chosen.protocol == "fixed" else "step between frames"
+        raise InvalidInputError(
+            f"times: {chosen.label} learns one {what}, but the data have {steps.min():g} to {steps.max():g}"
+        )
+    if chosen.protocol == "step" and not np.allclose(data.times[:, 0], data.times[0, 0]):
+        data = replace(data, times=data.times - data.times[:, :1])
+    return data
