@@ -29,6 +29,8 @@ PARTS = {
     "multiplier-film": ("advection", "diffusion"),
     "pointwise": ("reaction",),
     "uno": ("advection", "diffusion"),
+    "fno": ("advection", "diffusion"),
+    "unet": ("advection", "diffusion"),
 }
 NAMES = {"advection": ("cx", "cy"), "diffusion": ("Dx", "Dy"), "reaction": ("r",)}
 OPTIONS = {
@@ -37,6 +39,8 @@ OPTIONS = {
     "multiplier-film": {"width": 6, "layers": 1, "film": 8},
     "pointwise": {"width": 8},
     "uno": {"width": 4, "modes": 4, "layers": 2},
+    "fno": {"width": 4, "modes": 4, "layers": 2},
+    "unet": {"width": 4, "layers": 2},
 }
 SMALL = {"tries": 1, "patterns": 1, "rounds": 1, "iterations": 1, "max_steps": 3}
 SMALL["verbose"] = False

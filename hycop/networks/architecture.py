@@ -50,6 +50,9 @@ FNO_OPTIONS: Mapping[str, Bounds] = {
     "film": Bounds(64, 1, 1024),
 }
 
+COORDINATES = Bounds(1, 0, 1)
+"""Whether a network sees the coordinates of the cells, as the baselines of the source paper do."""
+
 
 FAMILIES: Mapping[str, Family] = {
     "fno-film": Family(
@@ -79,6 +82,23 @@ FAMILIES: Mapping[str, Family] = {
         "hycop.networks.uno:Uno",
         "U-shaped neural operator (U-NO): Σ_i n_i·net_i(u, n), on coarser grids in its middle",
         {"width": Bounds(32, 1, 512), "modes": Bounds(4, 2, 256), "layers": Bounds(4, 2, 8)},
+    ),
+    "fno": Family(
+        "hycop.networks.fno:Fno",
+        "baseline: Fourier neural operator of PDEBench's size, the end state itself",
+        {
+            "width": Bounds(20, 1, 512),
+            "modes": Bounds(24, 2, 256),
+            "layers": Bounds(4, 1, 32),
+            "coordinates": COORDINATES,
+        },
+        identity=False,
+    ),
+    "unet": Family(
+        "hycop.networks.unet:Unet",
+        "baseline: U-Net with periodic convolutions, the end state itself; layers are levels of pooling",
+        {"width": Bounds(16, 1, 48), "layers": Bounds(4, 1, 5), "coordinates": COORDINATES},
+        identity=False,
     ),
 }
 """The networks that a learned primitive may be made of, by name."""

@@ -60,6 +60,14 @@ def samplewise(layer: nn.Module, x: Tensor) -> Tensor:
     return flat.reshape(*x.shape[:-1], -1) + layer.bias
 
 
+def per_cell(weight: Tensor, bias: Tensor | None, x: Tensor) -> Tensor:
+    """Σ_i weight_{oi} x_i + bias_o in each cell of (batch, inputs, *grid); one matrix product for each sample, several
+    times as fast as a convolution of one cell."""
+    flat, each = x.flatten(2), weight.expand(len(x), -1, -1)
+    flat = torch.bmm(each, flat) if bias is None else torch.baddbmm(bias.reshape(-1, 1), each, flat)
+    return flat.reshape(len(x), -1, *x.shape[2:])
+
+
 class PerCell(nn.Module):
     """A linear layer over channels, the same in every cell: (batch, inputs, *grid) → (batch, outputs, *grid).
 
@@ -72,8 +80,7 @@ class PerCell(nn.Module):
         self.bias = nn.Parameter(torch.zeros(outputs, 1))
 
     def forward(self, x: Tensor) -> Tensor:
-        flat = torch.matmul(self.weight, x.flatten(2)) + self.bias
-        return flat.reshape(x.shape[0], -1, *x.shape[2:])
+        return per_cell(self.weight, self.bias, x)
 
 
 class Film(nn.Module):

@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hycop.errors import InvalidInputError, UnknownNameError
-from hycop.networks import find_family
+from hycop.networks import FAMILIES, find_family
 from hycop.problems import Problem
 
 
@@ -42,6 +42,7 @@ class PretrainingConfig(BaseModel):
     modes: int | None = Field(None, description="Modes along each axis of a Fourier layer, −modes/2 to modes/2.")
     layers: int | None = Field(None, description="Layers of the network.")
     film: int | None = Field(None, description="Width of the network that turns numbers into FiLM.")
+    coordinates: int | None = Field(None, description="1 if a baseline sees the coordinates of the cells, 0 if not.")
 
 
 PRESETS: Mapping[str, Mapping[str, object]] = {
@@ -78,11 +79,12 @@ def configured(preset: str, family: str, settings: Mapping[str, object] | None =
     if preset not in PRESETS:
         raise UnknownNameError("preset", preset, PRESETS)
     known, allowed = PretrainingConfig.model_fields, find_family(family).options
+    options = {option for each in FAMILIES.values() for option in each.options}
     base = {**PRESETS[preset], **SUITED.get((preset, family), {})}
     for key in settings or {}:
         if key not in known:
             raise UnknownNameError("setting", key, known)
-        if key in ("width", "modes", "layers", "film") and key not in allowed:
+        if key in options and key not in allowed:
             raise InvalidInputError(f"setting {key}: network {family} has no {key}; leave it out")
     try:
         return PretrainingConfig(**{**base, **(settings or {})})  # type: ignore[arg-type]
