@@ -16,13 +16,10 @@ from hycop.execution import Outcome
 from hycop.grid import Array
 from hycop.primitives.learned import NeuralOperator
 from hycop.query import Query
-from hycop.storage.network import Network, is_network, load_network
+from hycop.storage.network import BASELINE, Network, is_network, load_network
 
 SAME_TIME = 1e-6
 """Relative difference below which two times are the same."""
-
-BASELINE = "baseline"
-"""The field of a network folder that holds the name of its baseline."""
 
 MOST_STEPS = 10_000
 """Steps of a roll-out at most."""

@@ -10,14 +10,16 @@ from typing import Any
 import numpy as np
 
 from hycop.baselines.baseline import Baseline, BaselineError
-from hycop.baselines.monolith import BASELINE, SAME_TIME, Monolith
+from hycop.baselines.monolith import SAME_TIME, Monolith
 from hycop.baselines.registry import find_baseline
 from hycop.baselines.residual import ResidualLesson, residual_of
 from hycop.data import Dataset
 from hycop.errors import InvalidInputError, UnknownNameError
 from hycop.networks import imported
-from hycop.pretraining import Lesson, PretrainingConfig, Task, configured, trained
+from hycop.pretraining import Lesson, PretrainingConfig, Task, configured, pretrain, trained
+from hycop.primitives.learned import NeuralOperator
 from hycop.problems import Problem
+from hycop.storage.network import BASELINE
 
 SNAPSHOTS = 20
 """Later frames of a drawn trajectory, as in the source paper."""
@@ -66,6 +68,13 @@ def train_baseline(
     task = Task(problem, problem.processes, kept, chosen.family, seed, data)
     about = {BASELINE: chosen.name, TRAJECTORIES: data.samples, **about}
     return Monolith(chosen, trained(task, folder, resume, verbose, lesson, about))
+
+
+def any_time(problem: Problem, name: str, **options: Any) -> NeuralOperator:
+    """The network of a baseline, trained for every duration up to half the query time: a primitive that advances all
+    processes of the problem. ``options`` are those of ``pretrain``."""
+    chosen = find_baseline(name)
+    return pretrain(problem, problem.processes, network=chosen.family, **{**chosen.options, **options})
 
 
 def baseline_settings(

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hycop.cli import diagnose, enrich, explore, learn, networks, score, transfer
+from hycop.cli import baseline, diagnose, enrich, explore, learn, networks, score, transfer
 from hycop.cli.common import app
 from hycop.cli.terminal import fail, tell, tolerate_encodings
 from hycop.errors import HyCOPError
@@ -27,11 +27,12 @@ USAGE_ERROR: type[Any] = typer.BadParameter.__bases__[0]
 REMAINS = {
     "train": "finished steps, if any, are in the run folder, and the same command with --resume continues",
     "pretrain": "finished rounds, if any, are in the network folder, and the same command with --resume continues",
+    "baseline": "finished rounds, if any, are in the folder of --out, and the same command with --resume continues",
     "table": "finished parts, if any, are in the folder of --keep, and the same command continues",
 }
 """What an interrupted command leaves behind; all others leave nothing half-written."""
 
-__all__ = ["app", "diagnose", "enrich", "explore", "learn", "main", "networks", "score", "transfer"]
+__all__ = ["app", "baseline", "diagnose", "enrich", "explore", "learn", "main", "networks", "score", "transfer"]
 
 
 def _version(shown: bool) -> None:

@@ -13,6 +13,8 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from hycop.baselines import is_baseline
+from hycop.cli.baseline import predict_baseline
 from hycop.cli.common import (
     DRAWN,
     BoundaryOption,
@@ -255,6 +257,11 @@ def predict(
     if target.exists() and source.exists() and target.samefile(source):
         raise InvalidInputError(f"{target}: is also the input, which would be lost; choose another file")
     check_file(target, overwrite)
+    if is_baseline(folder):
+        refuse_options(f"for the baseline {folder}", error_estimate=error_estimate or None, tol=tol)
+        reading = Reading(samples, frames, None, tuple(param or ()), boundary)
+        predict_baseline(folder, source, target, times_of(times), reading, json_file)
+        return
     model = HyCOP.load(folder)
     equation, box = model.model.equation, model.model.box
     asked = times_of(times)

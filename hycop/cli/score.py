@@ -10,6 +10,8 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from hycop.baselines import is_baseline
+from hycop.cli.baseline import evaluate_baseline
 from hycop.cli.common import (
     DRAWN,
     BoundaryOption,
@@ -147,7 +149,8 @@ ForceOption = Annotated[
 @app.command(name="evaluate")
 def evaluate_command(
     name: Annotated[
-        str, typer.Argument(metavar="PROBLEM|RUN|NET", help="Problem, or the folder of a trained model or network.")
+        str,
+        typer.Argument(metavar="PROBLEM|RUN", help="Problem, or folder of a trained model, network or baseline."),
     ],
     split: SplitsOption = None,
     scheme: SchemeOption = None,
@@ -173,8 +176,20 @@ def evaluate_command(
     Example: hycop evaluate adr2d --scheme all --split id --json schemes.json
     Example: hycop evaluate runs/adr --compare
     """
+    if is_baseline(name):
+        idle: dict[str, object] = {"scheme": scheme, "program": program, "dictionary": dictionary}
+        idle |= {"refinement": refinement, "compare": compare or None, "force": force or None}
+        refuse_options(f"for the baseline {name}", **idle)
+        _check_counts(**{"--samples": samples, "--seeds": seeds})
+        reading = Reading(samples, frames, shape, tuple(param or ()), boundary)
+        every = range(seed or 0, (seed or 0) + (seeds or 3))
+        box: dict[str, Any] = {"shape": shape_of(shape), "boundary": boundary_of(boundary)}
+        evaluate_baseline(
+            name, split, samples or 100, every, times_of(times), metric, data_file, reading, box, json_file
+        )
+        return
     if is_network(name):
-        idle: dict[str, object] = {"scheme": scheme, "program": program, "dictionary": dictionary, "metric": metric}
+        idle = {"scheme": scheme, "program": program, "dictionary": dictionary, "metric": metric}
         idle |= {"data": data_file, "frames": frames, "param": param, "seeds": seeds, "shape": shape}
         idle |= {"boundary": boundary, "refinement": refinement, "compare": compare or None, "force": force or None}
         refuse_options(f"for the network {name}", **idle)

@@ -32,6 +32,8 @@ from hycop.storage.weights import Layout, read_layout, read_weights, write_weigh
 from hycop.version import __version__
 
 FILE, WEIGHTS, GROUP, KIND = "net.json", "weights.safetensors", "network", "NeuralOperator"
+BASELINE = "baseline"
+"""The setting that names the baseline of a network that answers queries by itself."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +150,13 @@ def _check_layout(path: Path, place: str, bare: NeuralOperator | NeuralClosure, 
 
 def load_primitive(folder: str | Path) -> NeuralOperator:
     """The learned primitive of a folder that ``hycop pretrain`` has written."""
-    return load_network(folder).primitive
+    found = load_network(folder)
+    if BASELINE in found.settings:
+        raise InvalidInputError(
+            f"{folder}: holds a baseline for times of one size, but a primitive takes any duration; train it with "
+            "'hycop baseline … --any-time'"
+        )
+    return found.primitive
 
 
 def primitive_at(place: str) -> Primitive:
