@@ -30,6 +30,7 @@ PARTS = {
     "pointwise": ("reaction",),
     "uno": ("advection", "diffusion"),
     "fno": ("advection", "diffusion"),
+    "local-no": ("advection", "diffusion"),
     "unet": ("advection", "diffusion"),
 }
 NAMES = {"advection": ("cx", "cy"), "diffusion": ("Dx", "Dy"), "reaction": ("r",)}
@@ -40,6 +41,7 @@ OPTIONS = {
     "pointwise": {"width": 8},
     "uno": {"width": 4, "modes": 4, "layers": 2},
     "fno": {"width": 4, "modes": 4, "layers": 2},
+    "local-no": {"width": 4, "modes": 4, "layers": 2, "cells": 16},
     "unet": {"width": 4, "layers": 2},
 }
 SMALL = {"tries": 1, "patterns": 1, "rounds": 1, "iterations": 1, "max_steps": 3}

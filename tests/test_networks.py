@@ -21,7 +21,7 @@ from hycop.networks.spectral import SpectralConvolution
 
 FNO = {"width": 6, "modes": 4, "layers": 2, "film": 8}
 SMALL = {"fno-film": FNO, "fno-film-direct": FNO, "multiplier-film": {"width": 8, "film": 8}}
-SMALL["uno"] = SMALL["fno"] = {"width": 6, "modes": 4, "layers": 4}
+SMALL["uno"] = SMALL["fno"] = SMALL["local-no"] = {"width": 6, "modes": 4, "layers": 4}
 SMALL["unet"] = {"width": 8, "layers": 2}
 every_family = pytest.mark.parametrize("family", FAMILIES)
 

@@ -80,7 +80,7 @@ def test_python_says_which_extra_to_install(folder: Path, hybrid: Path) -> None:
 
 def test_a_missing_neuraloperator_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch", reason="needs the extra 'learned'")
-    users = ("neuralop.", "hycop.networks.fno_film", "hycop.networks.spectral")
+    users = ("neuralop.", "hycop.networks.fno_film", "hycop.networks.library", "hycop.networks.spectral")
     for name in [name for name in sys.modules if name.startswith(users)]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "neuralop", None)

@@ -94,6 +94,18 @@ FAMILIES: Mapping[str, Family] = {
         },
         identity=False,
     ),
+    "local-no": Family(
+        "hycop.networks.local_no:LocalNo",
+        "baseline: FNO with local integral (2D only) and differential kernels, the end state itself",
+        {
+            "width": Bounds(20, 1, 512),
+            "modes": Bounds(24, 2, 256),
+            "layers": Bounds(4, 1, 32),
+            "cells": Bounds(32, 2, 4096),
+            "coordinates": COORDINATES,
+        },
+        identity=False,
+    ),
     "unet": Family(
         "hycop.networks.unet:Unet",
         "baseline: U-Net with periodic convolutions, the end state itself; layers are levels of pooling",

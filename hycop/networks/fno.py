@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from math import log2
 from typing import cast
@@ -11,16 +10,9 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu
 
 from hycop.networks.direct import Direct
+from hycop.networks.library import FNO
 from hycop.networks.module import per_cell
 from hycop.networks.spectral import SpectralConvolution
-
-# see ``spectral``: neuraloperator must not find wandb
-unwanted = sys.modules.setdefault("wandb", None) is None  # type: ignore[arg-type]
-try:
-    from neuralop.models import FNO
-finally:
-    if unwanted:
-        del sys.modules["wandb"]
 
 
 class Fno(Direct):

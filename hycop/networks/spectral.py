@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-# neuraloperator imports wandb if it is there, for a training loop that is not used here. That takes a second, and
-# leaves folders behind in a process that is killed.
-unwanted = sys.modules.setdefault("wandb", None) is None  # type: ignore[arg-type]
-try:
-    from neuralop.layers.resample import resample
-    from neuralop.layers.spectral_convolution import SpectralConv
-finally:
-    if unwanted:
-        del sys.modules["wandb"]
+from hycop.networks.library import SpectralConv, resample
 
 
 class SpectralConvolution(SpectralConv):  # type: ignore[misc]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import redirect_stdout
 from functools import partial
 from io import StringIO
@@ -11,17 +10,9 @@ from math import log2
 import torch
 from torch import Tensor
 
+from hycop.networks.library import UNO, FNOBlocks
 from hycop.networks.module import Increment, spread
 from hycop.networks.spectral import SpectralConvolution
-
-# see ``spectral``: neuraloperator must not find wandb
-unwanted = sys.modules.setdefault("wandb", None) is None  # type: ignore[arg-type]
-try:
-    from neuralop.layers.fno_block import FNOBlocks
-    from neuralop.models import UNO
-finally:
-    if unwanted:
-        del sys.modules["wandb"]
 
 
 class Uno(Increment):
