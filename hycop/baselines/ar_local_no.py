@@ -10,6 +10,5 @@ BASELINE = Baseline(
     "local-no",
     "step",
     "Liu-Schiaffini et al., ICML 2024, trained as in Tran et al.: Factorized Fourier neural operators, ICLR 2023",
-    options={"change": 1},
     settings={"pairs": "next", "noise": 0.001},
 )

@@ -10,6 +10,5 @@ BASELINE = Baseline(
     "unet",
     "step",
     "Ronneberger, Fischer, Brox, MICCAI 2015, trained as in Tran et al.: Factorized Fourier neural operators, 2023",
-    options={"change": 1},
     settings={"pairs": "next", "noise": 0.001},
 )

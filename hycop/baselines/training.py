@@ -28,15 +28,19 @@ TRAJECTORIES = "trajectories"
 """The setting that is not one of ``PretrainingConfig``: how many solutions are drawn, a sixth of them to judge by."""
 
 PRESETS: Mapping[str, Mapping[str, int | float]] = {
-    "quick": {TRAJECTORIES: 300, "rounds": 20, "batch": 16, "rate": 2e-3},
-    "laptop": {TRAJECTORIES: 2400, "rounds": 50, "batch": 16, "rate": 2e-3},
+    "quick": {TRAJECTORIES: 600, "rounds": 20, "batch": 16, "rate": 2e-3},
+    "laptop": {TRAJECTORIES: 4800, "rounds": 24, "batch": 16, "rate": 2e-3},
     "paper": {TRAJECTORIES: 12_000, "rounds": 500, "batch": 32, "rate": 1e-3, "weight_decay": 1e-4},
 }
 """``quick``: minutes, to try it out; ``laptop``: those of the tables; ``paper``: the source paper's budget, some
 340 CPU hours for all its baselines together."""
 
-LAPTOP_ROUNDS: Mapping[str, int] = {"local-no": 40, "uno-direct": 40, "deeponet": 200}
+LAPTOP_ROUNDS: Mapping[str, int] = {"local-no": 20, "uno-direct": 16, "deeponet": 120}
 """Rounds of the preset ``laptop`` where a network is much dearer or cheaper than the others."""
+
+FEWER = 4
+"""Where a solution has many frames, the preset ``laptop`` draws so many times fewer, and has as many times more
+rounds: each takes one pair of frames of every solution."""
 
 
 def train_baseline(
@@ -86,6 +90,8 @@ def baseline_settings(
     base: dict[str, Any] = {**PRESETS[preset], "cycles": 2, "patience": 10**6}
     if preset == "laptop":
         base["rounds"] = LAPTOP_ROUNDS.get(chosen.family, base["rounds"])
+        if chosen.protocol == "step":
+            base |= {TRAJECTORIES: base[TRAJECTORIES] // FEWER, "rounds": FEWER * base["rounds"]}
     asked = {**base, **chosen.options, **chosen.settings, **settings}
     count = asked.pop(TRAJECTORIES)
     if isinstance(count, bool) or not isinstance(count, int) or not 6 <= count <= 10**6:
@@ -102,16 +108,20 @@ def replace_config(config: PretrainingConfig, data: Dataset, given: bool) -> Pre
 
 
 def drawn(chosen: Baseline, problem: Problem, count: int, seed: int, shape: tuple[int, ...] | None) -> Dataset:
-    """Solutions of the problem in its training range: at the time of split ``id``, or at 20 snapshots."""
+    """Solutions of the problem in its training range."""
+    times = baseline_times(chosen, problem)
+    return problem.sample(count, "train", seed + 2**33, times=times, shape=shape, estimated=0)
+
+
+def baseline_times(chosen: Baseline, problem: Problem) -> list[float]:
+    """The times of the solutions that a baseline learns from: that of split ``id``, or 20 snapshots."""
     if chosen.protocol == "fixed":
         asked = problem.splits.get("id") or next(iter(problem.splits.values()))
-        times = [asked.time[1]]
-    else:
-        if "trajectory" not in problem.splits:
-            raise BaselineError(f"{chosen.label} takes steps, but problem {problem.name} has no split 'trajectory'")
-        last = problem.splits["trajectory"].time[1]
-        times = [float(time) for time in np.round(last / SNAPSHOTS * np.arange(1, SNAPSHOTS + 1), 12)]
-    return problem.sample(count, "train", seed + 2**33, times=times, shape=shape, estimated=0)
+        return [asked.time[1]]
+    if "trajectory" not in problem.splits:
+        raise BaselineError(f"{chosen.label} takes steps, but problem {problem.name} has no split 'trajectory'")
+    last = problem.splits["trajectory"].time[1]
+    return [float(time) for time in np.round(last / SNAPSHOTS * np.arange(1, SNAPSHOTS + 1), 12)]
 
 
 def _lesson(chosen: Baseline, problem: Problem, begin: Monolith | None) -> tuple[Lesson, dict[str, object]]:

@@ -11,6 +11,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from hycop.baselines import Monolith, find_baseline, is_baseline, load_baseline, train_baseline
+from hycop.baselines.training import baseline_settings, baseline_times
 from hycop.data import Dataset, load, save
 from hycop.dictionary import Dictionary
 from hycop.evaluation import Row, merged
@@ -58,6 +60,7 @@ class Bench:
     _datasets: dict[str, Dataset] = field(default_factory=dict, repr=False, compare=False)
     _models: dict[str, Learned] = field(default_factory=dict, repr=False, compare=False)
     _networks: dict[str, tuple[NeuralOperator, float]] = field(default_factory=dict, repr=False, compare=False)
+    _baselines: dict[str, Monolith] = field(default_factory=dict, repr=False, compare=False)
 
     def data(self, name: str, split: str, seed: int, samples: int | None = None, **options: Any) -> Dataset:
         """Queries of a problem with their truth."""
@@ -166,6 +169,33 @@ class Bench:
                 if folder is not None:
                     write_json(folder / "table.json", {"seconds": self._networks[key][1]})
         return self._networks[key]
+
+    def baseline(self, problem: str, name: str, seed: int = 0) -> Monolith:
+        """A monolithic baseline of a problem, trained with the preset. It is kept like a model, and an interrupted
+        training goes on. All seeds learn from the same solutions."""
+        chosen, task = find_baseline(name), find_problem(problem)
+        config, count = baseline_settings(chosen, task, self.preset, {})
+        key = _key(problem, chosen.name, seed, chosen.residual, config.model_dump(), count)
+        if key not in self._baselines:
+            folder = None if self.folder is None else output_folder(self.folder) / key
+            if folder is not None and is_baseline(folder):
+                self._baselines[key] = load_baseline(folder)
+            else:
+                begin = None if chosen.begins_from is None else self.baseline(problem, chosen.begins_from, seed)
+                times = baseline_times(chosen, task)
+                data = self.data(problem, "train", 2**33, count, times=times, shape=config.shape, estimated=0)
+                self._baselines[key] = train_baseline(
+                    task,
+                    chosen.name,
+                    preset=self.preset,
+                    seed=seed,
+                    folder=folder,
+                    resume=folder is not None and folder.exists(),
+                    data=data,
+                    begin=begin,
+                    verbose=False,
+                )
+        return self._baselines[key]
 
     def held_out(self, name: str, seed: int, config: TrainingConfig) -> Dataset:
         """The queries on which the gate of that model decides."""

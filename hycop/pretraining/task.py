@@ -85,7 +85,8 @@ class Task:
         if self.config.longest is not None:
             return self.config.longest
         if self.data is not None:
-            return float(np.max(self.data.times[:, -1] - self.data.times[:, 0]))
+            times = self.data.times
+            return float(np.max(np.diff(times, axis=1) if self.config.pairs == "next" else times[:, -1] - times[:, 0]))
         asked = self.problem.splits.get("id") or next(iter(self.problem.splits.values()))
         return LONGEST * asked.time[1]
 
