@@ -159,14 +159,15 @@ class ExponentialRungeKutta:
         return out
 
     def work(self, u: Array, duration: Array, setting: Setting) -> Array:
-        """Each stage takes the rates of N and, with an L, a transform pair; the states at both ends take half of one
-        each, less the first that is known."""
+        """Each stage takes the rates of N and, with an L, a transform pair; the state at the end takes half of one, and
+        the estimate of the fastest rate a few rates more."""
         pair = transform_work(setting) if len(self._others) < len(self.parts) else np.zeros(setting.batch)
         if not self._others:
             return pair
         tau = np.broadcast_to(np.asarray(duration, dtype=np.float64), (setting.batch,))
-        stages = self.stages * self._steps(u, tau, setting)
-        return stages * (pair + sum(work_of_rate(part, u, setting) for part in self._others)) + 0.5 * pair
+        rates: Array = sum((work_of_rate(part, u, setting) for part in self._others), start=np.zeros(setting.batch))
+        estimate = 0.0 if self.reach is None else (1 + ITERATIONS) * rates
+        return self.stages * self._steps(u, tau, setting) * (pair + rates) + 0.5 * pair + estimate
 
     def _steps(self, u: Array, duration: Array, setting: Setting) -> Array:
         """Steps of each sample: one for a state that is NaN."""
