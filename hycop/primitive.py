@@ -23,6 +23,9 @@ EXACT = inf
 ALL_CHANNELS: frozenset[str] = frozenset({"*"})
 """Value of ``conserves`` that stands for every channel of the state."""
 
+VERY_SHORT = 1e-100
+"""A duration that takes one sub-step, whatever the units."""
+
 
 @runtime_checkable
 class Primitive(Protocol):
@@ -38,6 +41,8 @@ class Primitive(Protocol):
     - ``growth(setting)``: its rate r (batch,), if it solves u' = r u (1 − u) exactly; ``run`` then keeps small periodic
       boxes in cache through whole programs of such primitives and those with a symbol
     - ``rate(u, setting)``: du/dt of its process at u, in its own discretisation of space: flow(u, τ) ≈ u + τ·rate(u)
+    - ``rate_order``: the order of that discretisation; ``order``
+    - ``stages``: how many evaluations of ``rate`` the work of a very short flow stands for; 1
     - ``arrays()``: its weights, name → NumPy array, and ``with_arrays(arrays)``, which returns the same primitive with
       other weights; a model folder stores them beside the options; no weights
     - ``batch_dependent``: whether the last digits of a sample may depend on the rest of the batch, as those of a
@@ -100,6 +105,17 @@ def depends_on_batch(primitive: Primitive) -> bool:
 def order_of(primitive: Primitive) -> float:
     """The order as a number to compare with others: 0 for a primitive that has none."""
     return 0.0 if primitive.order is None else float(primitive.order)
+
+
+def order_of_rate(primitive: Primitive) -> float | None:
+    """The order in space of the rate, which may be higher than that of the flow."""
+    order: float | None = getattr(primitive, "rate_order", primitive.order)
+    return order
+
+
+def work_of_rate(primitive: Primitive, u: Array, setting: Setting) -> Array:
+    """Work (batch,) of one evaluation of the rate: its share of a very short flow."""
+    return primitive.work(u, np.full(setting.batch, VERY_SHORT), setting) / int(getattr(primitive, "stages", 1))
 
 
 def outside_of(primitive: Primitive, u: Array, setting: Setting) -> Array | None:

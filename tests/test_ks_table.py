@@ -11,7 +11,7 @@ import pytest
 import hycop.experiments.ks as ks
 from hycop.evaluation import Composed
 from hycop.experiments import assembled, find_table
-from hycop.experiments.judging import CLASSICAL
+from hycop.experiments.judging import CLASSICAL, EQUAL_ERROR, LESS_ACCURATE
 from hycop.experiments.table import Bench, Learned
 from hycop.metrics import rel_l2
 from hycop.model import Model
@@ -96,6 +96,8 @@ def test_table(short: None) -> None:
     for method in ("HyCOP", "static", CLASSICAL, ks.PERTURBED, "limit"):
         for metric in ks.STATISTICS:
             assert all(("direct", split, method, metric) in found for split in ks.SPLITS)
+    unsplit = {row.method for row in rows if row.method in (EQUAL_ERROR, LESS_ACCURATE)}
+    assert unsplit == {EQUAL_ERROR} and ("direct", "ood-w", EQUAL_ERROR, "kl_divergence") in found
     assert found["direct", "ood-wt", "HyCOP", "spectrum_error"].paper == 5.75e-2
     assert found["direct", "id", CLASSICAL, "spectrum_error"].paper is None
     assert found["attractor", "ood-w", "HyCOP", "longest step"].value <= ks.SEGMENT

@@ -27,6 +27,9 @@ MOST_IN_RATE = 4
 SMOOTH_SAMPLES = 4
 """Samples of the smooth states on which rates are compared with terms."""
 
+COMPOSITE = ("SymbolicTerms", "ExponentialRungeKutta")
+"""Primitives that are made of others, or of named terms: none of a process of its own."""
+
 STEP = 1e-4
 """Relative step of the differences by a coefficient."""
 
@@ -266,7 +269,7 @@ def _registered(setting: Setting, known: frozenset[str]) -> Iterator[tuple[str, 
     """Registered primitives of processes that the equation lacks: the one of highest order for each."""
     best: dict[frozenset[str], tuple[str, Primitive]] = {}
     for name in PRIMITIVES:
-        if name == "SymbolicTerms":
+        if name in COMPOSITE:
             continue
         primitive = PRIMITIVES[name]()
         able = set(setting.grid.boundary) <= boundaries_of(primitive) and hasattr(primitive, "rate")

@@ -5,15 +5,18 @@ from hycop.evaluation.contender import ByHand, Composed, Composing, Contender, S
 from hycop.evaluation.limits import LIMIT_SCHEME, DictionaryLimit, Limit, limit
 from hycop.evaluation.opponents import EQUAL_WORK, Opponents, errors_of
 from hycop.evaluation.row import CURVE, LIMIT, Row, merged
+from hycop.evaluation.unsplit import EQUAL_ERROR, Choice, Rung, UnsplitOpponents, ladder
 from hycop.evaluation.variant import Variant
 
 __all__ = [
     "CURVE",
+    "EQUAL_ERROR",
     "EQUAL_WORK",
     "LIMIT",
     "LIMIT_SCHEME",
     "SPLITTING",
     "ByHand",
+    "Choice",
     "Composed",
     "Composing",
     "Contender",
@@ -21,14 +24,17 @@ __all__ = [
     "Limit",
     "Opponents",
     "Row",
+    "Rung",
     "Solver",
     "Timed",
+    "UnsplitOpponents",
     "Variant",
     "Writer",
     "check_metrics",
     "composed",
     "errors_of",
     "evaluate",
+    "ladder",
     "limit",
     "merged",
     "timed",

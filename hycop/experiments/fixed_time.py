@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from hycop.data import Dataset
 from hycop.evaluation import SPLITTING, Row
 from hycop.experiments.fixtures import PYCLAW, pyclaw
-from hycop.experiments.judging import compared, training_seconds
+from hycop.experiments.judging import compared, training_seconds, unsplit_rows
 from hycop.experiments.qualitative import split_figures
 from hycop.experiments.table import Bench, Part, Table
 from hycop.plots import Figure
@@ -51,19 +52,33 @@ PAPER: Mapping[str, Mapping[str, Mapping[str, float]]] = {
 }
 
 
-def _part(name: str) -> Part:
-    metrics = METRICS if name == "adr2d" else (*METRICS, CONSERVED)
+def metrics_of(name: str) -> tuple[str, ...]:
+    return METRICS if name == "adr2d" else (*METRICS, CONSERVED)
 
+
+def datasets_of(bench: Bench, name: str, seed: int) -> list[Dataset]:
+    """The queries of both splits, and PyClaw's."""
+    found = [bench.data(name, split, seed) for split in PAPER[name]]
+    return found + ([data.at(HORIZON_OF_PYCLAW) for data in pyclaw().values()] if name == "swe2d" else [])
+
+
+def _part(name: str) -> Part:
     def rows(bench: Bench, seed: int) -> list[Row]:
-        learned = bench.learned(name, seed)
-        datasets = [bench.data(name, split, seed) for split in PAPER[name]]
-        datasets += [data.at(HORIZON_OF_PYCLAW) for data in pyclaw().values()] if name == "swe2d" else []
+        learned, metrics = bench.learned(name, seed), metrics_of(name)
         found = [
             row
-            for data in datasets
+            for data in datasets_of(bench, name, seed)
             for row in compared(bench, learned, seed, data, metrics=metrics, paper=PAPER[name].get(data.split))
         ]
         return [*found, training_seconds(learned, found[0])]
+
+    return rows
+
+
+def _unsplit(name: str) -> Part:
+    def rows(bench: Bench, seed: int) -> list[Row]:
+        datasets = datasets_of(bench, name, seed)
+        return unsplit_rows(bench, bench.learned(name, seed), seed, datasets, metrics=metrics_of(name))
 
     return rows
 
@@ -75,7 +90,7 @@ def figures(bench: Bench, rows: Sequence[Row]) -> Mapping[str, Figure]:
 TABLE = Table(
     "fixed-time",
     "2D systems at one query time, all metrics (adr2d, swe2d)",
-    {name: _part(name) for name in PAPER},
+    {**{name: _part(name) for name in PAPER}, **{f"{name} unsplit": _unsplit(name) for name in PAPER}},
     figures,
     (PYCLAW,),
     samples=100,

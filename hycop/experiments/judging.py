@@ -1,10 +1,10 @@
 """Rows of a trained model in a table, beside its static program, the classical schemes at equal work, the unsplit
-solver of the same kind, and the limit of its dictionary."""
+solver of the same kind, and the limit of its dictionary; and rows of the unsplit solver at equal error."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from hycop.data import Dataset
@@ -16,9 +16,13 @@ from hycop.evaluation import (
     DictionaryLimit,
     Opponents,
     Row,
+    Rung,
     Solver,
+    UnsplitOpponents,
     Variant,
+    errors_of,
     evaluate,
+    ladder,
 )
 from hycop.experiments.table import Bench, Learned
 from hycop.model import Model
@@ -31,6 +35,13 @@ from hycop.surrogate import HyCOP
 CLASSICAL = "classical at equal work"
 UNSPLIT = "unsplit"
 """The dictionary of a problem, and the method, that solves the whole equation in one primitive."""
+
+EQUAL_ERROR, LESS_ACCURATE = "unsplit at equal error", "unsplit, less accurate than HyCOP"
+"""The unsplit solver with the time step that makes it no worse than the model on held-out queries, at the least work;
+and where no step does, the most accurate."""
+
+JUDGES = 64
+"""Held-out queries on which that step is chosen, at most."""
 
 Paper = Mapping[str, float]
 """The source paper's relative L2 errors, by split."""
@@ -134,6 +145,67 @@ def compared(
         found += [row for row in judge([unsplit(chosen.name, inner.refinement)], limit_of=whole) if not row.is_limit]
     known = {} if paper is None else paper
     return [replace(row, paper=known.get(row.metric) if row.method == "HyCOP" else None) for row in plain_limit(found)]
+
+
+@dataclass(frozen=True)
+class UnsplitRival:
+    """The unsplit solver whose time step was chosen so that its error on held-out queries is that of a model."""
+
+    problem: str
+    method: str
+    rung: Rung
+    label: str
+    refinement: int
+
+    @classmethod
+    def of(
+        cls, bench: Bench, learned: Learned, seed: int, *, gated: bool = True, truth: Truth = as_given
+    ) -> UnsplitRival | None:
+        """None for a dictionary with a primitive that has neither a symbol nor a rate."""
+        model = learned.model if gated else ungated(learned.model.model)
+        inner = model.model
+        chosen, metric = find_problem(inner.equation.name), inner.record.config.metric
+        whole = chosen.dictionaries.get(UNSPLIT)
+        names = inner.gate.cover or inner.dictionary.names
+        rungs = ladder(
+            [inner.dictionary[name] for name in names], None if whole is None else next(iter(whole.values()))
+        )
+        if not rungs:
+            return None
+        judge = truth(bench.held_out(chosen.name, seed, inner.record.config).take(slice(0, JUDGES)))
+        target = float(errors_of(metric, model.solve(judge.query).states, judge.truth, judge.query).mean())
+        choice = UnsplitOpponents(rungs, judge.query, judge.truth, inner.refinement, metric).best(target)
+        label = label_of(inner) if whole is None else UNSPLIT
+        method = EQUAL_ERROR if choice.reached else LESS_ACCURATE
+        return cls(chosen.name, method, choice.rung, label, inner.refinement)
+
+    @property
+    def contender(self) -> Contender:
+        return Contender(self.method, self.rung.solver(self.refinement), self.label)
+
+    def rows(self, data: Dataset, metrics: Sequence[str] = ("rel_l2",)) -> list[Row]:
+        """Its error, work and seconds on one dataset, and a row that names its time step."""
+        reported = find_problem(self.problem).reported_variables
+        plain = [metric for metric in metrics if metric != SPLITTING]
+        found = evaluate([self.contender], [data], metrics=plain, reported_variables=reported)
+        return [*found, replace(found[0], metric=self.rung.knob, value=self.rung.value, truth="")]
+
+
+def unsplit_rows(
+    bench: Bench,
+    learned: Learned,
+    seed: int,
+    datasets: Sequence[Dataset],
+    *,
+    metrics: Sequence[str] = ("rel_l2",),
+    gated: bool = True,
+    truth: Truth = as_given,
+    variant: Mapping[str, object] | None = None,
+) -> list[Row]:
+    """The rows of a model's unsplit opponent at equal error on some datasets."""
+    rival = UnsplitRival.of(bench, learned, seed, gated=gated, truth=truth)
+    rows = [] if rival is None else [row for data in datasets for row in rival.rows(truth(data), metrics)]
+    return [replace(row, variant=Variant.of(variant or {})) for row in rows]
 
 
 def training_seconds(learned: Learned, like: Row) -> Row:

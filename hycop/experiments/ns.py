@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import nan
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
@@ -29,8 +30,8 @@ from hycop.data.pdebench import PDEBenchFile
 from hycop.dictionary import Dictionary
 from hycop.evaluation import Composed, Contender, DictionaryLimit, Opponents, Row, Solver, Variant, evaluate
 from hycop.experiments.fixtures import PDEBENCH, fixture
-from hycop.experiments.judging import CLASSICAL, UNSPLIT, plain_limit, training_seconds, unsplit
-from hycop.experiments.table import Bench, Learned, Table
+from hycop.experiments.judging import CLASSICAL, UNSPLIT, plain_limit, training_seconds, unsplit, unsplit_rows
+from hycop.experiments.table import Bench, Learned, Part, Table
 from hycop.grid import Array
 from hycop.metrics import crmse_paper, invariants
 from hycop.plots import Figure, Solution, solutions_figure
@@ -43,8 +44,8 @@ from hycop.surrogate import HyCOP
 FRAMES = (0, 1)
 """The initial state and T = 0.05."""
 
-CONVERGED = (64, 64)
-"""Grid of our own queries with the converged solution."""
+GRIDS: Mapping[str, Mapping[str, Any]] = {"ns2d-pdebench": {}, "ns2d": {"shape": (64, 64)}}
+"""Options of our own queries: those with the converged solution have a grid of their own."""
 
 JUDGES, COSTED = 64, 4
 """Held-out queries on which the classical opponents are chosen, and queries on which the work of each of these hundred
@@ -190,10 +191,16 @@ def _speedups(rows: Sequence[Row], data: Dataset) -> Iterator[Row]:
                 yield replace(like, metric=f"speedup over PDEBench's {name}", value=theirs / row.seconds_per_sample)
 
 
+def _datasets(bench: Bench, name: str, seed: int) -> list[Dataset]:
+    """The file that a problem is compared with, if it is there, and our own queries."""
+    judge, options = pdebench() if name == "ns2d-pdebench" else converged(), GRIDS[name]
+    own = [bench.data(name, split, seed, **options) for split in ("id", "ood")]
+    return [*([] if judge is None else [judge]), *own]
+
+
 def _pdebench(bench: Bench, seed: int) -> list[Row]:
     learned = bench.learned("ns2d-pdebench", seed)
-    judge, own = pdebench(), bench.data("ns2d-pdebench", "id", seed)
-    datasets = [*([] if judge is None else [judge]), own, bench.data("ns2d-pdebench", "ood", seed)]
+    own, datasets = bench.data("ns2d-pdebench", "id", seed), _datasets(bench, "ns2d-pdebench", seed)
     opponents = _opponents(bench, learned, seed)
     rows = [row for data in datasets for row in _judged(learned, opponents, data)]
     speedups = _speedups([row for row in rows if row.split == "id"], own)
@@ -201,12 +208,17 @@ def _pdebench(bench: Bench, seed: int) -> list[Row]:
 
 
 def _converged(bench: Bench, seed: int) -> list[Row]:
-    learned, judge = bench.learned("ns2d", seed), converged()
-    datasets = [*([] if judge is None else [judge])]
-    datasets += [bench.data("ns2d", split, seed, shape=CONVERGED) for split in ("id", "ood")]
+    learned, datasets = bench.learned("ns2d", seed), _datasets(bench, "ns2d", seed)
     opponents = _opponents(bench, learned, seed)
     rows = [row for data in datasets for row in _judged(learned, opponents, data)]
     return [*rows, training_seconds(learned, rows[0])]
+
+
+def _unsplit(name: str) -> Part:
+    def rows(bench: Bench, seed: int) -> list[Row]:
+        return unsplit_rows(bench, bench.learned(name, seed), seed, _datasets(bench, name, seed), metrics=METRICS)
+
+    return rows
 
 
 def figures(bench: Bench, rows: Sequence[Row]) -> Mapping[str, Figure]:
@@ -233,7 +245,11 @@ def _figure(model: Solver, data: Dataset) -> Figure:
 TABLE = Table(
     "ns",
     "compressible Navier–Stokes as in PDEBench (ns2d, ns2d-pdebench)",
-    {"ns2d-pdebench": _pdebench, "ns2d": _converged},
+    {
+        "ns2d-pdebench": _pdebench,
+        "ns2d": _converged,
+        **{f"{name} unsplit": _unsplit(name) for name in GRIDS},
+    },
     figures,
     (PDEBENCH,),
     samples=24,

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from hycop.data import Dataset
 from hycop.evaluation import LIMIT_SCHEME, SPLITTING, Row, limit
-from hycop.experiments.judging import Paper, judged
+from hycop.experiments.judging import Paper, judged, unsplit_rows
 from hycop.experiments.qualitative import split_figures
 from hycop.experiments.table import Bench, Part, Table
 from hycop.plots import Figure
@@ -59,6 +59,21 @@ def _same_grid(bench: Bench, seed: int) -> list[Row]:
     )
 
 
+def _unsplit(name: str) -> Part:
+    def rows(bench: Bench, seed: int) -> list[Row]:
+        datasets = [bench.data(name, split, seed) for split in PAPER[name]]
+        return unsplit_rows(bench, bench.learned(name, seed), seed, datasets, metrics=METRICS)
+
+    return rows
+
+
+def _unsplit_same_grid(bench: Bench, seed: int) -> list[Row]:
+    learned = bench.learned("burgers1d", seed, refinement=1, target="limit")
+    datasets = [bench.data("burgers1d", split, seed) for split in PAPER["burgers1d"]]
+    variant = {"truth": "same grid"}
+    return unsplit_rows(bench, learned, seed, datasets, metrics=METRICS, gated=False, truth=same_grid, variant=variant)
+
+
 def figures(bench: Bench, rows: Sequence[Row]) -> Mapping[str, Figure]:
     return {stem: figure for name in PAPER for stem, figure in split_figures(bench, name).items()}
 
@@ -66,7 +81,12 @@ def figures(bench: Bench, rows: Sequence[Row]) -> Mapping[str, Figure]:
 TABLE = Table(
     "1d",
     "advection–diffusion, Burgers and shallow water in 1D",
-    {**{name: _fine(name) for name in PAPER}, "burgers1d same grid": _same_grid},
+    {
+        **{name: _fine(name) for name in PAPER},
+        "burgers1d same grid": _same_grid,
+        **{f"{name} unsplit": _unsplit(name) for name in PAPER},
+        "burgers1d same grid unsplit": _unsplit_same_grid,
+    },
     figures,
     samples=200,
 )

@@ -17,7 +17,7 @@ import numpy as np
 from hycop.data import Dataset
 from hycop.evaluation import Row, Variant
 from hycop.experiments.fixtures import PYCLAW, pyclaw
-from hycop.experiments.judging import compared, opponents, training_seconds
+from hycop.experiments.judging import UnsplitRival, compared, opponents, training_seconds
 from hycop.experiments.table import Bench, Learned, Part, Table
 from hycop.plots import Figure, trajectory_figure
 from hycop.schemes import Scheme
@@ -45,6 +45,11 @@ class Course:
 
     def learned(self, bench: Bench, seed: int) -> Learned:
         return bench.learned(self.problem, seed, horizon="trajectory", **self.settings)
+
+    def datasets(self, bench: Bench, seed: int) -> list[Dataset]:
+        """The queries of both splits at the horizons, and PyClaw's."""
+        found = [bench.data(self.problem, split, seed, times=self.times).only(HORIZONS) for split in self.paper]
+        return [*found, *(pyclaw().values() if self.problem == "swe2d" else ())]
 
 
 COURSES = (
@@ -92,16 +97,27 @@ def _part(course: Course) -> Part:
         learned = course.learned(bench, seed)
         model = learned.model
         rivals = opponents(model.model, bench.held_out(course.problem, seed, model.model.record.config))
-        datasets = [
-            bench.data(course.problem, split, seed, times=course.times).only(HORIZONS) for split in course.paper
-        ]
         found: list[Row] = []
-        for data in (*datasets, *(pyclaw().values() if course.problem == "swe2d" else ())):
+        for data in course.datasets(bench, seed):
             # one scheme of equal work over all times: a search for each time would cost more than the rest of the table
             one_for_all = course.settings.get("substeps", 1) > 1
             against = rivals.best(data.query, model.solve(data.query).work) if one_for_all else None
             found += _rows(bench, course, learned, seed, data, course.paper.get(data.split), against)
         return [*found, replace(training_seconds(learned, found[0]), variant=Variant())]
+
+    return rows
+
+
+def _unsplit(course: Course) -> Part:
+    def rows(bench: Bench, seed: int) -> list[Row]:
+        rival = UnsplitRival.of(bench, course.learned(bench, seed), seed)
+        assert rival is not None, "the primitives of these problems have rates"
+        return [
+            replace(row, variant=Variant.of({"steps": round(time / course.interval)}))
+            for data in course.datasets(bench, seed)
+            for index, time in enumerate(data.times[0, 1:])
+            for row in rival.rows(data.at(index + 1), METRICS)
+        ]
 
     return rows
 
@@ -126,7 +142,10 @@ def figures(bench: Bench, rows: Sequence[Row]) -> Mapping[str, Figure]:
 TABLE = Table(
     "trajectory",
     "1, 5, 10 and 20 steps by direct time query (adr2d, swe2d)",
-    {course.problem: _part(course) for course in COURSES},
+    {
+        **{course.problem: _part(course) for course in COURSES},
+        **{f"{course.problem} unsplit": _unsplit(course) for course in COURSES},
+    },
     figures,
     (PYCLAW,),
     samples=50,

@@ -36,7 +36,8 @@ def _axes_with(transforms: tuple[str, ...], kind: str) -> tuple[int, ...]:
     return tuple(2 + axis for axis, name in enumerate(transforms) if name == kind)
 
 
-def _modes(u: Array, transforms: tuple[str, ...], workers: int) -> Array:
+def to_modes(u: Array, transforms: tuple[str, ...], workers: int = 1) -> Array:
+    """The modes of u (batch, channel, *grid): cosines, then real Fourier modes, whose last axis has half of them."""
     cosine, fourier = _axes_with(transforms, "cosine"), _axes_with(transforms, "fourier")
     modes = scipy.fft.dctn(u, type=2, axes=cosine, workers=workers) if cosine else u
     if fourier:
@@ -44,8 +45,8 @@ def _modes(u: Array, transforms: tuple[str, ...], workers: int) -> Array:
     return np.ascontiguousarray(modes)
 
 
-def _values(modes: Array, transforms: tuple[str, ...], shape: tuple[int, ...], workers: int) -> Array:
-    """The inverse of ``_modes``; may overwrite the modes."""
+def from_modes(modes: Array, transforms: tuple[str, ...], shape: tuple[int, ...], workers: int = 1) -> Array:
+    """The inverse of ``to_modes``; may overwrite the modes."""
     cosine, fourier = _axes_with(transforms, "cosine"), _axes_with(transforms, "fourier")
     if fourier:
         sizes = tuple(shape[axis] for axis in fourier)
@@ -56,7 +57,7 @@ def _values(modes: Array, transforms: tuple[str, ...], shape: tuple[int, ...], w
 
 
 def _multiplied(u: Array, transforms: tuple[str, ...], multipliers: tuple[Array, ...], workers: int) -> Array:
-    modes = _modes(u, transforms, workers)
+    modes = to_modes(u, transforms, workers)
     padding = 3 - len(transforms)
     ones = np.ones((u.shape[0], 1), dtype=modes.dtype)
     factors = [ones] * padding + [
@@ -64,18 +65,18 @@ def _multiplied(u: Array, transforms: tuple[str, ...], multipliers: tuple[Array,
         for axis, multiplier in enumerate(multipliers)
     ]
     _scale_modes(modes.reshape(modes.shape[:2] + (1,) * padding + modes.shape[2:]), *factors)
-    return _values(modes, transforms, u.shape, workers)
+    return from_modes(modes, transforms, u.shape, workers)
 
 
 def weigh_modes(u: Array, transforms: tuple[str, ...], weights: tuple[Array, ...]) -> Array:
     """Transform each axis of u (batch, channel, *grid), multiply by Σ_axis weights[axis][sample, mode], and back."""
-    modes = _modes(u.astype(np.float64, copy=False), transforms, 1)
+    modes = to_modes(u.astype(np.float64, copy=False), transforms)
     total: Array = np.zeros((1,) * modes.ndim)
     for axis, weight in enumerate(weights):
         shape = [u.shape[0], 1] + [1] * len(transforms)
         shape[2 + axis] = modes.shape[2 + axis]
         total = total + weight[:, : modes.shape[2 + axis]].reshape(shape)
-    return _values(modes * total, transforms, u.shape, 1).astype(u.dtype, copy=False)
+    return from_modes(modes * total, transforms, u.shape).astype(u.dtype, copy=False)
 
 
 def multiply_modes(u: Array, transforms: tuple[str, ...], multipliers: tuple[Array, ...]) -> Array:

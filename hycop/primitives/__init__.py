@@ -59,6 +59,7 @@ PRIMITIVES = Registry(
         "SqrtDensityViscosity": "hycop.primitives.compressible_viscosity:SqrtDensityViscosity",
         "FiniteVolumeGasViscosity": "hycop.primitives.compressible_viscosity:FiniteVolumeGasViscosity",
         "CompressibleNavierStokes": "hycop.primitives.compressible:CompressibleNavierStokes",
+        "ExponentialRungeKutta": "hycop.primitives.exponential:ExponentialRungeKutta",
         "SymbolicTerms": "hycop.primitives.symbolic:SymbolicTerms",
     }
 )

@@ -128,6 +128,7 @@ class MusclAdvection:
 
     advances: ClassVar[frozenset[str]] = frozenset({"advection"})
     order: ClassVar[float] = 2
+    stages: ClassVar[int] = 2
     fewest_cells: ClassVar[int] = CELLS["muscl"]
     conserves: ClassVar[frozenset[str]] = ALL_CHANNELS
     boundaries: ClassVar[frozenset[str]] = BOUNDARIES

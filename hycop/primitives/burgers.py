@@ -29,6 +29,7 @@ from hycop.query import Setting
 
 Reconstruction = Literal["weno5", "muscl", "upwind"]
 ORDERS = {"weno5": 3, "muscl": 2, "upwind": 1}
+ORDERS_IN_SPACE = {**ORDERS, "weno5": 5}
 
 
 def _checked_line(setting: Setting) -> None:
@@ -64,6 +65,14 @@ class BurgersAdvection:
     @property
     def order(self) -> float:
         return ORDERS[self.reconstruction]
+
+    @property
+    def rate_order(self) -> float:
+        return ORDERS_IN_SPACE[self.reconstruction]
+
+    @property
+    def stages(self) -> int:
+        return STAGES[self.reconstruction].size
 
     @property
     def fewest_cells(self) -> int:

@@ -81,6 +81,7 @@ class CompressibleNavierStokes:
 
     advances: ClassVar[frozenset[str]] = frozenset({"euler", "viscosity"})
     order: ClassVar[float] = 2
+    stages: ClassVar[int] = 3
     fewest_cells: ClassVar[int] = CELLS["muscl"]
     conserves: ClassVar[frozenset[str]] = frozenset({"density", "energy"})
     boundaries: ClassVar[frozenset[str]] = BOUNDARIES

@@ -93,6 +93,7 @@ class FiniteVolumeGasViscosity:
 
     advances: ClassVar[frozenset[str]] = frozenset({"viscosity"})
     order: ClassVar[float] = 2
+    stages: ClassVar[int] = 3
     conserves: ClassVar[frozenset[str]] = frozenset({"density", "energy"})
     boundaries: ClassVar[frozenset[str]] = BOUNDARIES
     reversible: ClassVar[bool] = False

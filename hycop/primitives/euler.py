@@ -47,6 +47,7 @@ class CentralEuler:
 
     advances: ClassVar[frozenset[str]] = frozenset({"euler"})
     order: ClassVar[float] = 4
+    stages: ClassVar[int] = _RK4_STAGES
     fewest_cells: ClassVar[int] = CENTRAL_CELLS
     conserves: ClassVar[frozenset[str]] = ALL_CHANNELS
     boundaries: ClassVar[frozenset[str]] = frozenset({"periodic"})
@@ -87,6 +88,7 @@ class MusclEuler:
 
     advances: ClassVar[frozenset[str]] = frozenset({"euler"})
     order: ClassVar[float] = 2
+    stages: ClassVar[int] = _SSPRK3_STAGES
     fewest_cells: ClassVar[int] = CELLS["muscl"]
     conserves: ClassVar[frozenset[str]] = frozenset({"density", "energy"})
     boundaries: ClassVar[frozenset[str]] = BOUNDARIES

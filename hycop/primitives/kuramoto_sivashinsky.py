@@ -124,6 +124,8 @@ class KuramotoSivashinskyNonlinear:
 
     advances: ClassVar[frozenset[str]] = frozenset({"nonlinear"})
     order: ClassVar[float] = 3
+    rate_order: ClassVar[float] = EXACT
+    stages: ClassVar[int] = KEEPS.size
     conserves: ClassVar[frozenset[str]] = frozenset({"u"})
     boundaries: ClassVar[frozenset[str]] = frozenset({"periodic"})
     reversible: ClassVar[bool] = False

@@ -59,6 +59,8 @@ class Rk4Logistic:
 
     advances: ClassVar[frozenset[str]] = frozenset({"reaction"})
     order: ClassVar[float] = 4
+    rate_order: ClassVar[float] = EXACT
+    stages: ClassVar[int] = 4
     reversible: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

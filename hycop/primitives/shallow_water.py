@@ -118,6 +118,10 @@ class GravityWave:
     def fewest_cells(self) -> int:
         return CELLS[self.reconstruction]
 
+    @property
+    def stages(self) -> int:
+        return STAGES[self.reconstruction].size
+
     def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
         return _flow(self, u, duration, setting, kernel.GRAVITY)
 
@@ -156,6 +160,10 @@ class MomentumAdvection:
     @property
     def fewest_cells(self) -> int:
         return CELLS[self.reconstruction]
+
+    @property
+    def stages(self) -> int:
+        return STAGES[self.reconstruction].size
 
     def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
         return _flow(self, u, duration, setting, kernel.MOMENTUM)
@@ -196,6 +204,10 @@ class ShallowWater:
     @property
     def fewest_cells(self) -> int:
         return CELLS[self.reconstruction]
+
+    @property
+    def stages(self) -> int:
+        return STAGES[self.reconstruction].size
 
     def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
         return _flow(self, u, duration, setting, kernel.BOTH)
