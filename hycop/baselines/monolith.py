@@ -27,6 +27,9 @@ MOST_STEPS = 10_000
 TRANSIT = "1/L"
 """Names of the numbers that are times in units of the box begin so."""
 
+LENGTHS = "lengths"
+"""The setting that holds the lengths of the box, if all solutions of training have the same."""
+
 
 @dataclass(frozen=True, eq=False)
 class Monolith:
@@ -101,16 +104,15 @@ class Monolith:
         return Outcome(out, steps * self.primitive.work_of_step(query.grid.cells))
 
     def _stretch(self, query: Query) -> Array:
-        """How many times longer than in training the box is, where time can be told in units of it; else 1."""
-        trained = {name: ends for name, ends in self.primitive.ranges.items() if name.startswith(TRANSIT)}
-        if not trained or any(high > low * (1 + SAME_TIME) for low, high in trained.values()):
+        """How many times longer than in training the box is, where a longer time makes up for that; else 1."""
+        trained = self.network.settings.get(LENGTHS)
+        moving = any(name.startswith(TRANSIT) for name in self.primitive.numbers)
+        if not moving or not isinstance(trained, list) or len(trained) != query.grid.axes:
             return np.ones(query.batch)
-        if self.primitive.units != "fixed":  # the number then has the speed of a sample in it
-            return np.ones(query.batch)
-        ratios = query.grid.lengths * np.array([low for low, _ in trained.values()])
+        ratios = query.grid.lengths / np.array(trained, dtype=np.float64)
         if np.ptp(ratios, axis=1).max(initial=0.0) > SAME_TIME * ratios.max(initial=1.0):
             raise BaselineError(f"{self.baseline.label} was trained in a box of another aspect ratio: use that")
-        return ratios.mean(axis=1)
+        return np.asarray(ratios.mean(axis=1))
 
     def _steps(self, time: Array, once: Array) -> Array:
         """How many steps each query takes, (batch,)."""

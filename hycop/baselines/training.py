@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hycop.baselines.baseline import Baseline, BaselineError
-from hycop.baselines.monolith import SAME_TIME, Monolith
+from hycop.baselines.monolith import LENGTHS, SAME_TIME, Monolith
 from hycop.baselines.registry import find_baseline
 from hycop.baselines.residual import ResidualLesson, residual_of
 from hycop.data import Dataset
@@ -70,7 +70,7 @@ def train_baseline(
     data = _checked(chosen, data) if data is not None else drawn(chosen, problem, count, seed, config.shape)
     kept = replace_config(config, data, given)
     task = Task(problem, problem.processes, kept, chosen.family, seed, data)
-    about = {BASELINE: chosen.name, TRAJECTORIES: data.samples, **about}
+    about = {BASELINE: chosen.name, TRAJECTORIES: data.samples, **_box(data), **about}
     return Monolith(chosen, trained(task, folder, resume, verbose, lesson, about))
 
 
@@ -138,6 +138,12 @@ def _lesson(chosen: Baseline, problem: Problem, begin: Monolith | None) -> tuple
         raise BaselineError(f"{chosen.label} begins from {wanted} of {problem.name}, not from {begin.baseline.label}")
     about: dict[str, object] = {"passes_before": begin.passes, "seconds_before": round(begin.seconds, 3)}
     return ResidualLesson(begin.primitive.arrays(), residual, chosen.residual, 0.0), about
+
+
+def _box(data: Dataset) -> dict[str, object]:
+    """The lengths of the box, if they do not vary."""
+    lengths = data.setting.grid.lengths
+    return {} if np.ptp(lengths, axis=0).any() else {LENGTHS: [float(length) for length in lengths[0]]}
 
 
 def _checked(chosen: Baseline, data: Dataset) -> Dataset:

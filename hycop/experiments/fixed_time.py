@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from hycop.data import Dataset
-from hycop.evaluation import SPLITTING, Row
+from hycop.evaluation import SPLITTING, Row, Variant
 from hycop.experiments.fixtures import PYCLAW, pyclaw
 from hycop.experiments.judging import compared, training_seconds, unsplit_rows
+from hycop.experiments.monolithic import baseline_part
 from hycop.experiments.qualitative import split_figures
 from hycop.experiments.table import Bench, Part, Table
 from hycop.plots import Figure
@@ -30,6 +31,9 @@ METRICS = (
     "max_error",
     "brmse_paper",
 )
+PER_CHANNEL = "nrmse"
+"""Mean over the channels of their relative errors: the source paper's errors of shallow water fit this one."""
+
 CONSERVED = "crmse_paper"
 """Metric for problems with conserved totals, which ``adr2d`` does not have."""
 
@@ -50,6 +54,47 @@ PAPER: Mapping[str, Mapping[str, Mapping[str, float]]] = {
         "ood": _reported(5.00e-2, 1.25, 3.17e-1, 5.54e-2, 5.00e-2, 3.46e-1, 4.35e-2, 3.03e-8),
     },
 }
+
+
+BASELINES: Mapping[str, Mapping[str, Mapping[str, Mapping[str, float]]]] = {
+    "adr2d": {
+        "deeponet": {
+            "id": _reported(1.58e-1, 8.49, 3.35e-1, 1.19e-1, 5.95e-2, 4.55e-1, 6.35e-2),
+            "ood": _reported(2.82e-1, 1.34e1, 3.90e-1, 1.21e-1, 1.12e-1, 7.79e-1, 1.02e-1),
+        },
+        "fno": {
+            "id": _reported(8.42e-2, 4.46, 6.41e-2, 2.69e-2, 3.28e-2, 2.94e-1, 3.21e-2),
+            "ood": _reported(2.60e-1, 1.20e1, 1.46e-1, 7.00e-2, 9.58e-2, 6.89e-1, 9.05e-2),
+        },
+        "pino": {
+            "id": _reported(8.42e-2, 4.47, 5.33e-2, 2.39e-2, 3.29e-2, 2.95e-1, 3.20e-2),
+            "ood": _reported(2.35e-1, 1.18e1, 1.31e-1, 5.99e-2, 9.59e-2, 6.95e-1, 9.08e-2),
+        },
+        "local-no": {
+            "id": _reported(3.15e-2, 1.63, 1.03e-1, 2.03e-2, 1.22e-2, 1.37e-1, 1.25e-2),
+            "ood": _reported(1.89e-1, 9.66, 2.45e-1, 7.23e-2, 7.86e-2, 6.56e-1, 7.81e-2),
+        },
+    },
+    "swe2d": {
+        "deeponet": {
+            "id": _reported(3.89e-1, 3.95, 1.10, 3.82e-1, 6.47e-2, 1.38, 7.23e-2, 3.62e-3),
+            "ood": _reported(5.61e-1, 3.10e1, 3.35, 5.67e-1, 5.52e-1, 4.32, 4.55e-1, 2.27e-1),
+        },
+        "fno": {
+            "id": _reported(1.19e-1, 1.33, 6.57e-1, 3.69e-1, 2.86e-2, 5.80e-1, 3.86e-2, 3.50e-3),
+            "ood": _reported(3.80e-1, 1.69e1, 3.03, 5.38e-1, 4.15e-1, 3.99, 3.60e-1, 2.27e-1),
+        },
+        "pino": {
+            "id": _reported(1.17e-1, 1.33, 6.49e-1, 3.70e-1, 2.86e-2, 5.58e-1, 3.82e-2, 3.68e-3),
+            "ood": _reported(3.83e-1, 1.77e1, 3.01, 5.48e-1, 4.18e-1, 3.97, 3.65e-1, 2.37e-1),
+        },
+        "local-no": {
+            "id": _reported(7.49e-2, 6.57e-1, 1.77e-1, 8.61e-2, 1.25e-2, 4.26e-1, 1.48e-2, 2.51e-3),
+            "ood": _reported(3.54e-1, 2.22e1, 1.78, 3.76e-1, 3.53e-1, 3.46, 3.16e-1, 1.79e-1),
+        },
+    },
+}
+"""The source paper's numbers of its monolithic baselines."""
 
 
 def metrics_of(name: str) -> tuple[str, ...]:
@@ -83,6 +128,12 @@ def _unsplit(name: str) -> Part:
     return rows
 
 
+def _baseline(name: str, baseline: str) -> Part:
+    paper = {(split, Variant()): values for split, values in BASELINES[name][baseline].items()}
+    metrics = (*metrics_of(name), *(() if name == "adr2d" else (PER_CHANNEL,)))
+    return baseline_part(name, baseline, lambda bench, seed: datasets_of(bench, name, seed), metrics, paper)
+
+
 def figures(bench: Bench, rows: Sequence[Row]) -> Mapping[str, Figure]:
     return {stem: figure for name in PAPER for stem, figure in split_figures(bench, name).items()}
 
@@ -90,7 +141,11 @@ def figures(bench: Bench, rows: Sequence[Row]) -> Mapping[str, Figure]:
 TABLE = Table(
     "fixed-time",
     "2D systems at one query time, all metrics (adr2d, swe2d)",
-    {**{name: _part(name) for name in PAPER}, **{f"{name} unsplit": _unsplit(name) for name in PAPER}},
+    {
+        **{name: _part(name) for name in PAPER},
+        **{f"{name} unsplit": _unsplit(name) for name in PAPER},
+        **{f"{name} {baseline}": _baseline(name, baseline) for name in PAPER for baseline in BASELINES[name]},
+    },
     figures,
     (PYCLAW,),
     samples=100,

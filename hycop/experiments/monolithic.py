@@ -1,45 +1,67 @@
-"""Rows of monolithic baselines in a table: their errors, what they were trained with, and whether that was enough."""
+"""Rows of monolithic baselines in a table: their errors, what they were trained with, and whether that was enough.
+
+Every baseline is a part of its table, so that it is computed and kept by itself. The strongest of each problem has
+three seeds, the others one. All seeds learn from the same solutions; what differs is their weights and the order.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
 
-from hycop.baselines import Monolith
+from hycop.baselines import Monolith, find_baseline
 from hycop.data import Dataset
-from hycop.evaluation import Contender, Row, Variant, evaluate
-from hycop.experiments.table import Bench
+from hycop.evaluation import SPLITTING, Contender, Row, Variant, evaluate
+from hycop.experiments.table import Bench, Part
 from hycop.problems import find_problem
 
 PASSES, SECONDS, HELD_OUT = "training forward passes", "training seconds", "held-out error"
-HALF, SLOPE, EXPECTED = (
-    "held-out error at half the budget",
-    "slope of the curve",
-    "factor expected at the paper's budget",
-)
+HALF, SLOPE = "held-out error at half the budget", "slope of the curve"
+EXPECTED = "factor expected at the paper's budget"
 
 PAPER_PASSES: Mapping[str, float] = {"fixed": 5e6, "step": 1.33e7}
 """Forward passes of the source paper: 500 epochs of 10,000 samples; its table of costs for those that take steps."""
 
 NOT_CONVERGED = "not converged"
 
-Paper = Mapping[str, float]
-"""The source paper's numbers by metric."""
+STRONGEST, SEEDS = ("local-no", "ar-local-no"), 3
+"""The baselines that get so many seeds: the strongest of the source paper's tables."""
+
+Datasets = Callable[[Bench, int], Sequence[Dataset]]
+Paper = Mapping[tuple[str, Variant], Mapping[str, float]]
+"""The source paper's numbers: by split and variant, then by metric."""
 
 
-def judged_baselines(
-    bench: Bench, names: Sequence[str], data: Dataset, metrics: Sequence[str], paper: Mapping[str, Paper], seed: int
-) -> list[Row]:
-    """The rows of baselines on a dataset; ``paper`` has the source paper's numbers by baseline."""
-    reported = find_problem(data.problem).reported_variables
-    rows = []
-    for name in names:
-        found = bench.baseline(data.problem, name, seed)
-        label = found.baseline.label
-        known = paper.get(label, {})
-        made = evaluate([Contender(label, found)], [data], metrics=metrics, reported_variables=reported)
-        rows += [replace(row, paper=known.get(row.metric), limit=0.0) for row in made]
+def baseline_part(
+    problem: str,
+    name: str,
+    datasets: Datasets,
+    metrics: Sequence[str],
+    paper: Paper | None = None,
+    variant: Callable[[Dataset], Variant] = lambda data: Variant(),
+) -> Part:
+    """The rows of one baseline of a problem on some datasets, each of one query time, and those of its training."""
+    plain = [metric for metric in metrics if metric != SPLITTING]
+    chosen, known = find_baseline(name), paper or {}
+
+    def rows(bench: Bench, seed: int) -> list[Row]:
+        if seed >= (SEEDS if chosen.name in STRONGEST else 1):
+            return []
+        found = bench.baseline(problem, chosen.name, seed)
+        out: list[Row] = []
+        for data in datasets(bench, seed):
+            about = variant(data)
+            published = known.get((data.split, about), {})
+            made = evaluate(
+                [Contender(chosen.label, found, variant=about)],
+                [data],
+                metrics=plain,
+                reported_variables=find_problem(problem).reported_variables,
+            )
+            out += [replace(row, paper=published.get(row.metric)) for row in made]
+        return [*out, *training_facts(found, out[0])]
+
     return rows
 
 
@@ -55,9 +77,5 @@ def training_facts(found: Monolith, like: Row) -> list[Row]:
         EXPECTED: found.extrapolated(PAPER_PASSES[found.baseline.protocol]),
     }
     told = Variant.of({} if found.converged else {"training": NOT_CONVERGED})
-    bare = replace(like, method=found.baseline.label, split="train", variant=told, work=0.0, seconds_per_sample=0.0)
-    return [
-        replace(bare, metric=metric, value=value, truth="", paper=None)
-        for metric, value in values.items()
-        if isfinite(value)
-    ]
+    bare = replace(like, split="train", variant=told, work=0.0, seconds_per_sample=0.0, truth="", paper=None)
+    return [replace(bare, metric=metric, value=value) for metric, value in values.items() if isfinite(value)]

@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from hycop.data import Dataset
-from hycop.evaluation import LIMIT_SCHEME, SPLITTING, Row, limit
+from hycop.evaluation import LIMIT_SCHEME, SPLITTING, Row, Variant, limit
 from hycop.experiments.judging import Paper, judged, unsplit_rows
+from hycop.experiments.monolithic import baseline_part
 from hycop.experiments.qualitative import split_figures
 from hycop.experiments.table import Bench, Part, Table
 from hycop.plots import Figure
@@ -23,6 +24,11 @@ PAPER: Mapping[str, Paper] = {
     "ad1d": {"id": 2.97e-2, "ood": 9.06e-2},
     "burgers1d": {"id": 2.05e-3, "ood": 9.61e-3},
     "swe1d": {"id": 2.81e-2, "ood": 3.07e-2},
+}
+BASELINES: Mapping[str, Mapping[str, Paper]] = {
+    "ad1d": {"fno": {"id": 1.59e-2, "ood": 3.43e-1}, "local-no": {"id": 1.34e-2, "ood": 3.33e-1}},
+    "burgers1d": {"fno": {"id": 2.52e-2, "ood": 1.87e-1}, "local-no": {"id": 1.83e-2, "ood": 1.77e-1}},
+    "swe1d": {"fno": {"id": 4.32e-2, "ood": 1.86e-1}, "local-no": {"id": 3.05e-2, "ood": 1.54e-1}},
 }
 METRICS = ("rel_l2", SPLITTING, "rmse", "max_error")
 
@@ -74,6 +80,15 @@ def _unsplit_same_grid(bench: Bench, seed: int) -> list[Row]:
     return unsplit_rows(bench, learned, seed, datasets, metrics=METRICS, gated=False, truth=same_grid, variant=variant)
 
 
+def _baseline(name: str, baseline: str) -> Part:
+    paper = {(split, Variant()): {"rel_l2": value} for split, value in BASELINES[name][baseline].items()}
+
+    def datasets(bench: Bench, seed: int) -> list[Dataset]:
+        return [bench.data(name, split, seed) for split in PAPER[name]]
+
+    return baseline_part(name, baseline, datasets, METRICS, paper)
+
+
 def figures(bench: Bench, rows: Sequence[Row]) -> Mapping[str, Figure]:
     return {stem: figure for name in PAPER for stem, figure in split_figures(bench, name).items()}
 
@@ -86,6 +101,7 @@ TABLE = Table(
         "burgers1d same grid": _same_grid,
         **{f"{name} unsplit": _unsplit(name) for name in PAPER},
         "burgers1d same grid unsplit": _unsplit_same_grid,
+        **{f"{name} {baseline}": _baseline(name, baseline) for name in PAPER for baseline in BASELINES[name]},
     },
     figures,
     samples=200,

@@ -18,6 +18,7 @@ from hycop.data import Dataset
 from hycop.evaluation import Row, Variant
 from hycop.experiments.fixtures import PYCLAW, pyclaw
 from hycop.experiments.judging import UnsplitRival, compared, opponents, training_seconds
+from hycop.experiments.monolithic import baseline_part
 from hycop.experiments.table import Bench, Learned, Part, Table
 from hycop.plots import Figure, trajectory_figure
 from hycop.schemes import Scheme
@@ -74,6 +75,39 @@ COURSES = (
 )
 
 
+BASELINES: Mapping[str, Mapping[str, Mapping[str, Sequence[tuple[float, float]]]]] = {
+    "adr2d": {
+        "ar-unet": {
+            "id": ((9.42e-2, 3.59e-2), (1.70e-1, 5.85e-2), (2.09e-1, 6.82e-2), (2.30e-1, 7.38e-2)),
+            "ood": ((1.83e-1, 5.05e-2), (5.23e-1, 9.38e-2), (7.91e-1, 1.20e-1), (1.07, 1.45e-1)),
+        },
+        "step-local-no": {
+            "id": ((2.87e-2, 1.03e-2), (7.78e-2, 2.48e-2), (1.11e-1, 3.44e-2), (1.51e-1, 4.85e-2)),
+            "ood": ((1.56e-1, 3.09e-2), (5.65e-1, 7.88e-2), (9.17e-1, 1.26e-1), (1.30, 2.08e-1)),
+        },
+        "ar-local-no": {
+            "id": ((3.86e-2, 1.38e-2), (8.24e-2, 2.57e-2), (1.02e-1, 3.15e-2), (1.02e-1, 3.30e-2)),
+            "ood": ((1.49e-1, 3.48e-2), (3.97e-1, 6.77e-2), (5.23e-1, 8.24e-2), (5.72e-1, 8.58e-2)),
+        },
+    },
+    "swe2d": {
+        "ar-unet": {
+            "id": ((2.75e-1, 2.25e-2), (1.04, 7.87e-2), (2.28, 1.46e-1), (4.20, 2.78e-1)),
+            "ood": ((2.59e-1, 2.16e-1), (5.92e-1, 5.35e-1), (9.21e-1, 6.73e-1), (1.20, 8.51e-1)),
+        },
+        "step-local-no": {
+            "id": ((9.01e-2, 6.64e-3), (4.95e-1, 6.26e-2), (1.37, 1.22e-1), (5.52, 2.26e-1)),
+            "ood": ((3.10e-1, 1.55e-1), (6.93e-1, 5.03e-1), (1.32, 6.93e-1), (1.44, 9.40e-1)),
+        },
+        "ar-local-no": {
+            "id": ((6.66e-2, 6.51e-3), (1.72e-1, 2.66e-2), (2.84e-1, 4.80e-2), (4.86e-1, 8.39e-2)),
+            "ood": ((2.72e-1, 1.49e-1), (5.33e-1, 4.34e-1), (7.89e-1, 5.23e-1), (7.55e-1, 6.23e-1)),
+        },
+    },
+}
+"""The source paper's relative L2 error and RMSE of its baselines at each of the horizons, by problem and split."""
+
+
 def _rows(
     bench: Bench,
     course: Course,
@@ -122,6 +156,24 @@ def _unsplit(course: Course) -> Part:
     return rows
 
 
+def _baseline(course: Course, baseline: str) -> Part:
+    """The baseline is rolled out."""
+
+    def steps(data: Dataset) -> Variant:
+        return Variant.of({"steps": round(float(data.times[0, 1]) / course.interval)})
+
+    paper = {
+        (split, Variant.of({"steps": count})): dict(zip(METRICS, values, strict=True))
+        for split, each in BASELINES[course.problem][baseline].items()
+        for count, values in zip(HORIZONS, each, strict=True)
+    }
+
+    def datasets(bench: Bench, seed: int) -> list[Dataset]:
+        return [data.at(index) for data in course.datasets(bench, seed) for index in range(1, data.times.shape[1])]
+
+    return baseline_part(course.problem, baseline, datasets, METRICS, paper, steps)
+
+
 def figures(bench: Bench, rows: Sequence[Row]) -> Mapping[str, Figure]:
     """The first sample of each split at the four horizons: truth, HyCOP, and the difference."""
     out = {}
@@ -145,6 +197,11 @@ TABLE = Table(
     {
         **{course.problem: _part(course) for course in COURSES},
         **{f"{course.problem} unsplit": _unsplit(course) for course in COURSES},
+        **{
+            f"{course.problem} {baseline}": _baseline(course, baseline)
+            for course in COURSES
+            for baseline in BASELINES[course.problem]
+        },
     },
     figures,
     (PYCLAW,),
