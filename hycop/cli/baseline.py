@@ -181,7 +181,9 @@ def predict_baseline(
         reference_error=None,
         version=__version__,
         untrusted=np.pad(outside, ((0, 0), (1, 0))),
-        reasons=np.pad(np.where(outside, "states or coefficients", ""), ((0, 0), (1, 0))),
+        reasons=np.concatenate(
+            [np.full((data.samples, 1), ""), np.where(outside, "states or coefficients", "")], axis=1
+        ),
     )
     save(answer, target)
     say(f"{target}: {counted(data.samples, 'sample')} at {counted(len(asked), 'time')}")

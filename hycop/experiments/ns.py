@@ -72,8 +72,8 @@ PAPER = {"HyCOP": 4.04e-2, STRANG: 7.56e-2}
 
 
 BASELINES = {"deeponet": 7.91e-2, "fno": 3.60e-1, "pino": 6.34e-1, "unet": 5.10}
-"""The source paper's nRMSE of its baselines. Those of FNO and U-Net are PDEBench's: ten frames in, rolled out to frame 20,
-on 64², so that they are not comparable."""
+"""The source paper's nRMSE of its baselines. Those of FNO and U-Net are PDEBench's: ten frames in, rolled out to
+frame 20, on 64², so that they are not comparable."""
 
 
 @dataclass(frozen=True)
