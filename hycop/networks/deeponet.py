@@ -18,6 +18,9 @@ POOLS = (nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d, nn.AdaptiveAvgPool3d)
 SEEN = 4
 """Cells along each axis of what the branch makes of a state: 32 halved three times."""
 
+PHASE = 8.0
+"""Size of the phases, in radians over the box, with which the first layer of a trunk begins."""
+
 
 class DeepONet(Direct):
     """u_c(T, x) = Σ_j b_cj(u, n) t_cj(x) + β_c with ``basis`` functions t for each channel c.
@@ -39,8 +42,18 @@ class DeepONet(Direct):
         self.branch = _dense(widths[-1] * SEEN**axes + numbers, *inside, ends)
         self.trunk = _dense(axes, *inside, ends)
         self.bias = nn.Parameter(torch.zeros(channels, 1))
-        with torch.no_grad():  # a sum of so many products begins at the size of one
-            _linear(self.branch)[-1].weight.mul_(basis**-0.5)
+        self._begin()
+
+    def _begin(self) -> None:
+        """He's weights; the trunk begins with functions that vary over a fraction of the box, as with torch's own it
+        takes long to tell places apart, and the sum over the basis with the size of one product."""
+        for layer in (*self.convolutions, *_linear(self.branch), *_linear(self.trunk)):
+            nn.init.kaiming_normal_(cast(Tensor, layer.weight), nonlinearity="relu")
+        first, last = _linear(self.trunk)[0], _linear(self.branch)[-1]
+        with torch.no_grad():
+            first.weight.mul_(PHASE)
+            first.bias.uniform_(-PHASE, PHASE)
+            last.weight.mul_(0.5 * self.basis**-0.5)
 
     def end_state(self, u: Tensor, numbers: Tensor) -> Tensor:
         x = u
@@ -48,7 +61,7 @@ class DeepONet(Direct):
             x = gelu(convolution(pad(x, (1, 1) * self.axes, mode="circular")))
         x = torch.cat([self.pool(x).flatten(1), numbers], dim=1)
         *hidden, last = _linear(self.branch)
-        # one product for all samples is much the quicker; it is when samples are compared that their place must not count
+        # one product for all samples is much quicker; only where samples are compared their place must not count
         apply = nn.Linear.__call__ if self.training else samplewise
         for layer in hidden:
             x = gelu(apply(layer, x))
