@@ -31,6 +31,8 @@ PARTS = {
     "uno": ("advection", "diffusion"),
     "fno": ("advection", "diffusion"),
     "local-no": ("advection", "diffusion"),
+    "deeponet": ("advection", "diffusion"),
+    "uno-direct": ("advection", "diffusion"),
     "unet": ("advection", "diffusion"),
 }
 NAMES = {"advection": ("cx", "cy"), "diffusion": ("Dx", "Dy"), "reaction": ("r",)}
@@ -42,6 +44,8 @@ OPTIONS = {
     "uno": {"width": 4, "modes": 4, "layers": 2},
     "fno": {"width": 4, "modes": 4, "layers": 2},
     "local-no": {"width": 4, "modes": 4, "layers": 2, "cells": 16},
+    "deeponet": {"width": 8, "basis": 8},
+    "uno-direct": {"width": 4, "modes": 4, "layers": 2},
     "unet": {"width": 4, "layers": 2},
 }
 SMALL = {"tries": 1, "patterns": 1, "rounds": 1, "iterations": 1, "max_steps": 3}

@@ -21,7 +21,8 @@ from hycop.networks.spectral import SpectralConvolution
 
 FNO = {"width": 6, "modes": 4, "layers": 2, "film": 8}
 SMALL = {"fno-film": FNO, "fno-film-direct": FNO, "multiplier-film": {"width": 8, "film": 8}}
-SMALL["uno"] = SMALL["fno"] = SMALL["local-no"] = {"width": 6, "modes": 4, "layers": 4}
+SMALL["uno"] = SMALL["uno-direct"] = SMALL["fno"] = SMALL["local-no"] = {"width": 6, "modes": 4, "layers": 4}
+SMALL["deeponet"] = {"width": 24, "basis": 16, "layers": 3}
 SMALL["unet"] = {"width": 8, "layers": 2}
 every_family = pytest.mark.parametrize("family", FAMILIES)
 
@@ -105,9 +106,11 @@ def test_an_architecture_that_cannot_be_is_refused(change: dict[str, object], re
 
 
 def examples(index: int) -> Examples:
-    """The change −g(n)·u, which every family can learn."""
+    """The change −g(n)·u of a few waves, which every family can learn."""
     rng = np.random.default_rng(index)
-    states, numbers = rng.normal(size=(24, 2, 6, 6)), rng.uniform(0.1, 1.0, (24, 3))
+    x, y = np.meshgrid(*(2 * np.pi * np.arange(6) / 6,) * 2)
+    states = np.tensordot(rng.normal(size=(24, 2, 4)), np.stack([np.cos(x), np.sin(x), np.cos(y), np.sin(y)]), 1)
+    numbers = rng.uniform(0.1, 1.0, (24, 3))
     changes = -numbers[:, :2].mean(axis=1)[:, None, None, None] * states
     return Examples(states, numbers, changes, 1 / np.linalg.norm((states + changes).reshape(24, -1), axis=1))
 

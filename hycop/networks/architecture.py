@@ -106,6 +106,23 @@ FAMILIES: Mapping[str, Family] = {
         },
         identity=False,
     ),
+    "deeponet": Family(
+        "hycop.networks.deeponet:DeepONet",
+        "baseline: DeepONet, coefficients from the state times functions of the place, the end state itself",
+        {"width": Bounds(256, 1, 1024), "basis": Bounds(128, 1, 1024), "layers": Bounds(4, 2, 32)},
+        identity=False,
+    ),
+    "uno-direct": Family(
+        "hycop.networks.uno_direct:UnoDirect",
+        "baseline: U-shaped neural operator (U-NO), the end state itself",
+        {
+            "width": Bounds(32, 1, 512),
+            "modes": Bounds(16, 2, 256),
+            "layers": Bounds(4, 2, 8),
+            "coordinates": COORDINATES,
+        },
+        identity=False,
+    ),
     "unet": Family(
         "hycop.networks.unet:Unet",
         "baseline: U-Net with periodic convolutions, the end state itself; layers are levels of pooling",

@@ -49,6 +49,23 @@ class SpectralConvolution(SpectralConv):  # type: ignore[misc]
         return tuple(max(1, round(cells * scale)) for cells, scale in zip(shape, scales, strict=True))
 
 
+class PeriodicConvolution(SpectralConvolution):
+    """A spectral convolution that puts what is added to its output on another grid by its modes too: neuraloperator's
+    bicubic interpolation ends at the edges of the box, and moves the cells between them."""
+
+    def transform(self, x: Tensor, output_shape: Sequence[int] | None = None) -> Tensor:
+        after, axes = self._after(x.shape[2:], output_shape), tuple(range(2, x.ndim))
+        if after == tuple(x.shape[2:]):
+            return x
+        kept = torch.fft.rfftn(x, dim=axes, norm="forward")
+        for axis, cells in zip(axes, after, strict=True):
+            last, coarse = axis == axes[-1], min(x.shape[axis], cells)
+            low, high = _ends(coarse, coarse, last)
+            size = cells // 2 + 1 if last else cells
+            kept = _placed(_lowest(kept, axis, low, high), axis, low, high, size)
+        return torch.fft.irfftn(kept, s=after, dim=axes, norm="forward")
+
+
 def _ends(cells: int, most: int, last: bool) -> tuple[int, int]:
     """The modes −low, …, high along an axis that both the grid and the weights have; the last axis has 0, 1, … only."""
     if last:

@@ -8,7 +8,7 @@ from io import StringIO
 from math import log2
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from hycop.networks.library import UNO, FNOBlocks
 from hycop.networks.module import Increment, spread
@@ -26,36 +26,61 @@ class Uno(Increment):
 
     def __init__(self, axes: int, channels: int, numbers: int, timed: int, width: int, modes: int, layers: int) -> None:
         super().__init__()
-        self.timed, self.axes, self.channels, self.width, self.modes = timed, axes, channels, width, modes
-        self.scales = _scales(layers)
-        with redirect_stdout(StringIO()):  # its constructor prints
-            self.net = UNO(
-                in_channels=channels + numbers,
-                out_channels=timed * channels,
-                hidden_channels=width,
-                lifting_channels=width,
-                projection_channels=width,
-                positional_embedding=None,
-                n_layers=layers,
-                uno_out_channels=[width] * layers,
-                uno_n_modes=[[modes] * axes] * layers,
-                uno_scalings=[[scale] * axes for scale in self.scales],
-                channel_mlp_skip="linear",
-                operator_block=partial(FNOBlocks, conv_module=SpectralConvolution),
-            )
+        self.timed, self.axes, self.channels, self.width, self.modes, self.layers = (
+            timed,
+            axes,
+            channels,
+            width,
+            modes,
+            layers,
+        )
+        self.net = uno(axes, channels + numbers, timed * channels, width, modes, layers)
 
     def forward(self, u: Tensor, numbers: Tensor) -> Tensor:
         constant = spread(numbers, u).expand(-1, -1, *u.shape[2:])
         return self.along(numbers, self.net(torch.cat([u, constant], dim=1)))
 
     def flops(self, cells: int) -> float:
-        total, width = 8.0 * self.width**2 * cells, 2.0 * self.width
-        for scale in self.scales:
-            inside = cells * max(1.0, scale) ** self.axes  # the finer of the grids before and after the layer
-            kept = min(self.modes**self.axes / 2, inside / 2)
-            total += (4.0 * width * self.width + 5.0 * max(1.0, log2(inside)) * width) * inside + 8.0 * width**2 * kept
-            cells = max(1, int(cells * scale**self.axes))
-        return total
+        return uno_flops(cells, self.axes, self.width, self.modes, self.layers)
+
+
+def uno(
+    axes: int,
+    inputs: int,
+    outputs: int,
+    width: int,
+    modes: int,
+    layers: int,
+    convolution: type[SpectralConvolution] = SpectralConvolution,
+) -> nn.Module:
+    """neuraloperator's U-NO with our spectral convolutions and no coordinates of its own."""
+    with redirect_stdout(StringIO()):  # its constructor prints
+        made: nn.Module = UNO(
+            in_channels=inputs,
+            out_channels=outputs,
+            hidden_channels=width,
+            lifting_channels=width,
+            projection_channels=width,
+            positional_embedding=None,
+            n_layers=layers,
+            uno_out_channels=[width] * layers,
+            uno_n_modes=[[modes] * axes] * layers,
+            uno_scalings=[[scale] * axes for scale in _scales(layers)],
+            channel_mlp_skip="linear",
+            operator_block=partial(FNOBlocks, conv_module=convolution),
+        )
+    return made
+
+
+def uno_flops(cells: int, axes: int, width: int, modes: int, layers: int) -> float:
+    """Floating-point operations of a U-NO for one sample on a grid of so many cells."""
+    total, both = 8.0 * width**2 * cells, 2.0 * width
+    for scale in _scales(layers):
+        inside = cells * max(1.0, scale) ** axes  # the finer of the grids before and after the layer
+        kept = min(modes**axes / 2, inside / 2)
+        total += (4.0 * both * width + 5.0 * max(1.0, log2(inside)) * both) * inside + 8.0 * both**2 * kept
+        cells = max(1, int(cells * scale**axes))
+    return total
 
 
 def _scales(layers: int) -> tuple[float, ...]:

@@ -42,6 +42,7 @@ class PretrainingConfig(BaseModel):
     modes: int | None = Field(None, description="Modes along each axis of a Fourier layer, −modes/2 to modes/2.")
     layers: int | None = Field(None, description="Layers of the network.")
     film: int | None = Field(None, description="Width of the network that turns numbers into FiLM.")
+    basis: int | None = Field(None, description="Basis functions of a DeepONet for each channel.")
     cells: int | None = Field(None, description="Cells along each axis of the grid for which local kernels are made.")
     coordinates: int | None = Field(None, description="1 if a baseline sees the coordinates of the cells, 0 if not.")
 
