@@ -75,7 +75,8 @@ class LocalNo(Direct):
         # its parts: the whole puts more than weights into its state
         self.lift, self.project = net.lifting, net.projection
         blocks = net.local_no_blocks
-        self.spectral, self.skips, self.differences = blocks.convs, blocks.local_no_skips, blocks.differential
+        self.spectral, self.skips = blocks.convs, blocks.local_no_skips
+        self.differences = nn.ModuleList([part.conv for part in blocks.differential])  # it names its weight twice
         self.integrals = nn.ModuleList([LocalIntegral(width, cells) for _ in range(layers if axes == 2 else 0)])
 
     def end_state(self, u: Tensor, numbers: Tensor) -> Tensor:
@@ -88,7 +89,7 @@ class LocalNo(Direct):
     def local(self, layer: int, v: Tensor) -> Tensor:
         """I v + D v + W v: one convolution for all of them."""
         finer = (prod(v.shape[2:]) / self.cells**self.axes) ** (1 / self.axes)
-        stencil = finer * self.differences[layer].conv.weight
+        stencil = finer * self.differences[layer].weight
         around = tuple(range(2, v.ndim))
         alone = self.skips[layer].conv.weight.reshape(self.width, self.width, *(1,) * self.axes)
         kernel = stencil + pad(alone - stencil.sum(dim=around, keepdim=True), (1, 1) * self.axes)
