@@ -13,6 +13,7 @@ from hycop.data import Dataset
 from hycop.evaluation import SPLITTING, Row
 from hycop.experiments.fixtures import PYCLAW, pyclaw
 from hycop.experiments.judging import compared, training_seconds, unsplit_rows
+from hycop.experiments.monolithic import FIXED_TIME, Published, baseline_rows
 from hycop.experiments.qualitative import split_figures
 from hycop.experiments.table import Bench, Part, Table
 from hycop.plots import Figure
@@ -51,6 +52,29 @@ PAPER: Mapping[str, Mapping[str, Mapping[str, float]]] = {
     },
 }
 
+PAPER_BASELINES: Mapping[str, Published] = {
+    "adr2d": {
+        ("DeepONet", "id"): _reported(1.58e-1, 8.49, 3.35e-1, 1.19e-1, 5.95e-2, 4.55e-1, 6.35e-2),
+        ("FNO", "id"): _reported(8.42e-2, 4.46, 6.41e-2, 2.69e-2, 3.28e-2, 2.94e-1, 3.21e-2),
+        ("PINO", "id"): _reported(8.42e-2, 4.47, 5.33e-2, 2.39e-2, 3.29e-2, 2.95e-1, 3.20e-2),
+        ("LocalNO", "id"): _reported(3.15e-2, 1.63, 1.03e-1, 2.03e-2, 1.22e-2, 1.37e-1, 1.25e-2),
+        ("DeepONet", "ood"): _reported(2.82e-1, 1.34e1, 3.90e-1, 1.21e-1, 1.12e-1, 7.79e-1, 1.02e-1),
+        ("FNO", "ood"): _reported(2.60e-1, 1.20e1, 1.46e-1, 7.00e-2, 9.58e-2, 6.89e-1, 9.05e-2),
+        ("PINO", "ood"): _reported(2.35e-1, 1.18e1, 1.31e-1, 5.99e-2, 9.59e-2, 6.95e-1, 9.08e-2),
+        ("LocalNO", "ood"): _reported(1.89e-1, 9.66, 2.45e-1, 7.23e-2, 7.86e-2, 6.56e-1, 7.81e-2),
+    },
+    "swe2d": {
+        ("DeepONet", "id"): _reported(3.89e-1, 3.95, 1.10, 3.82e-1, 6.47e-2, 1.38, 7.23e-2, 3.62e-3),
+        ("FNO", "id"): _reported(1.19e-1, 1.33, 6.57e-1, 3.69e-1, 2.86e-2, 5.80e-1, 3.86e-2, 3.50e-3),
+        ("PINO", "id"): _reported(1.17e-1, 1.33, 6.49e-1, 3.70e-1, 2.86e-2, 5.58e-1, 3.82e-2, 3.68e-3),
+        ("LocalNO", "id"): _reported(7.49e-2, 6.57e-1, 1.77e-1, 8.61e-2, 1.25e-2, 4.26e-1, 1.48e-2, 2.51e-3),
+        ("DeepONet", "ood"): _reported(5.61e-1, 3.10e1, 3.35, 5.67e-1, 5.52e-1, 4.32, 4.55e-1, 2.27e-1),
+        ("FNO", "ood"): _reported(3.80e-1, 1.69e1, 3.03, 5.38e-1, 4.15e-1, 3.99, 3.60e-1, 2.27e-1),
+        ("PINO", "ood"): _reported(3.83e-1, 1.77e1, 3.01, 5.48e-1, 4.18e-1, 3.97, 3.65e-1, 2.37e-1),
+        ("LocalNO", "ood"): _reported(3.54e-1, 2.22e1, 1.78, 3.76e-1, 3.53e-1, 3.46, 3.16e-1, 1.79e-1),
+    },
+}
+
 
 def metrics_of(name: str) -> tuple[str, ...]:
     return METRICS if name == "adr2d" else (*METRICS, CONSERVED)
@@ -83,6 +107,14 @@ def _unsplit(name: str) -> Part:
     return rows
 
 
+def _baselines(name: str) -> Part:
+    def rows(bench: Bench, seed: int) -> list[Row]:
+        datasets, metrics = datasets_of(bench, name, seed), metrics_of(name)
+        return baseline_rows(bench, name, FIXED_TIME, seed, datasets, metrics=metrics, paper=PAPER_BASELINES[name])
+
+    return rows
+
+
 def figures(bench: Bench, rows: Sequence[Row]) -> Mapping[str, Figure]:
     return {stem: figure for name in PAPER for stem, figure in split_figures(bench, name).items()}
 
@@ -90,7 +122,11 @@ def figures(bench: Bench, rows: Sequence[Row]) -> Mapping[str, Figure]:
 TABLE = Table(
     "fixed-time",
     "2D systems at one query time, all metrics (adr2d, swe2d)",
-    {**{name: _part(name) for name in PAPER}, **{f"{name} unsplit": _unsplit(name) for name in PAPER}},
+    {
+        **{name: _part(name) for name in PAPER},
+        **{f"{name} unsplit": _unsplit(name) for name in PAPER},
+        **{f"{name} baselines": _baselines(name) for name in PAPER},
+    },
     figures,
     (PYCLAW,),
     samples=100,

@@ -14,6 +14,7 @@ from dataclasses import replace
 from hycop.data import Dataset
 from hycop.evaluation import LIMIT_SCHEME, SPLITTING, Row, limit
 from hycop.experiments.judging import Paper, judged, unsplit_rows
+from hycop.experiments.monolithic import Published, baseline_rows
 from hycop.experiments.qualitative import split_figures
 from hycop.experiments.table import Bench, Part, Table
 from hycop.plots import Figure
@@ -25,6 +26,33 @@ PAPER: Mapping[str, Paper] = {
     "swe1d": {"id": 2.81e-2, "ood": 3.07e-2},
 }
 METRICS = ("rel_l2", SPLITTING, "rmse", "max_error")
+BASELINES = ("FNO", "LocalNO")
+
+
+def _reported(*values: float) -> Mapping[str, float]:
+    return dict(zip(("rel_l2", "rmse", "max_error"), values, strict=True))
+
+
+PAPER_BASELINES: Mapping[str, Published] = {
+    "ad1d": {
+        ("FNO", "id"): _reported(1.59e-2, 2.14e-2, 5.02e-1),
+        ("LocalNO", "id"): _reported(1.34e-2, 1.80e-2, 5.30e-1),
+        ("FNO", "ood"): _reported(3.43e-1, 4.92e-1, 7.97),
+        ("LocalNO", "ood"): _reported(3.33e-1, 4.59e-1, 8.01),
+    },
+    "burgers1d": {
+        ("FNO", "id"): _reported(2.52e-2, 2.59e-2, 1.29),
+        ("LocalNO", "id"): _reported(1.83e-2, 2.10e-2, 1.12),
+        ("FNO", "ood"): _reported(1.87e-1, 2.67e-1, 7.55),
+        ("LocalNO", "ood"): _reported(1.77e-1, 2.60e-1, 8.09),
+    },
+    "swe1d": {
+        ("FNO", "id"): _reported(4.32e-2, 4.64e-2, 7.51e-1),
+        ("LocalNO", "id"): _reported(3.05e-2, 3.66e-2, 7.72e-1),
+        ("FNO", "ood"): _reported(1.86e-1, 3.58e-1, 5.29),
+        ("LocalNO", "ood"): _reported(1.54e-1, 3.09e-1, 3.88),
+    },
+}
 
 
 def same_grid(data: Dataset) -> Dataset:
@@ -74,6 +102,14 @@ def _unsplit_same_grid(bench: Bench, seed: int) -> list[Row]:
     return unsplit_rows(bench, learned, seed, datasets, metrics=METRICS, gated=False, truth=same_grid, variant=variant)
 
 
+def _baselines(name: str) -> Part:
+    def rows(bench: Bench, seed: int) -> list[Row]:
+        datasets = [bench.data(name, split, seed) for split in PAPER[name]]
+        return baseline_rows(bench, name, BASELINES, seed, datasets, metrics=METRICS, paper=PAPER_BASELINES[name])
+
+    return rows
+
+
 def figures(bench: Bench, rows: Sequence[Row]) -> Mapping[str, Figure]:
     return {stem: figure for name in PAPER for stem, figure in split_figures(bench, name).items()}
 
@@ -86,6 +122,7 @@ TABLE = Table(
         "burgers1d same grid": _same_grid,
         **{f"{name} unsplit": _unsplit(name) for name in PAPER},
         "burgers1d same grid unsplit": _unsplit_same_grid,
+        **{f"{name} baselines": _baselines(name) for name in PAPER},
     },
     figures,
     samples=200,

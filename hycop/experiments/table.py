@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -13,9 +13,11 @@ from typing import Any
 
 from hycop.data import Dataset, load, save
 from hycop.dictionary import Dictionary
+from hycop.errors import InvalidInputError, UnknownNameError
 from hycop.evaluation import Row, merged
+from hycop.experiments.code import experiment_version, solver_version, truth_version
 from hycop.experiments.fixtures import FOLDER, fixture
-from hycop.files import output_folder, write_json
+from hycop.files import output_folder, read_text, write_json
 from hycop.plots import Figure
 from hycop.pretraining import configured as network_settings
 from hycop.pretraining import pretrain
@@ -46,7 +48,7 @@ class Bench:
 
     ``samples`` are per split and seed; models are trained with ``preset``; ``remark`` is called with notes for the
     reader of the table. Without a folder parts are kept in memory only. A kept part is found by its settings, the
-    version of the package and the fingerprints of the primitives; other changes of the code are not noticed.
+    fingerprints of the primitives, and a hash of the source code that its numbers depend on (``experiments.code``).
     """
 
     samples: int
@@ -59,10 +61,14 @@ class Bench:
     _models: dict[str, Learned] = field(default_factory=dict, repr=False, compare=False)
     _networks: dict[str, tuple[NeuralOperator, float]] = field(default_factory=dict, repr=False, compare=False)
 
+    def _code(self, version: Callable[[], str]) -> str:
+        """The version of the code, for what is kept beyond this process."""
+        return "" if self.folder is None else version()
+
     def data(self, name: str, split: str, seed: int, samples: int | None = None, **options: Any) -> Dataset:
         """Queries of a problem with their truth."""
         count = self.samples if samples is None else samples
-        key = _key(name, split, seed, count, options)
+        key = _key(name, split, seed, count, options, self._code(truth_version))
         if key not in self._datasets:
             file = None if self.folder is None else output_folder(self.folder) / f"{key}.nc"
             if file is not None and file.exists():
@@ -88,7 +94,7 @@ class Bench:
         more = dict(adding or {})
         own = find_problem(name).named_dictionary(config.dictionary) if using is None else using
         dictionary = Dictionary({**own, **more})
-        key = _key(name, "model", seed, config.model_dump(), dictionary.fingerprint())
+        key = _key(name, "model", seed, config.model_dump(), dictionary.fingerprint(), self._code(solver_version))
         if key not in self._models:
             folder = None if self.folder is None else self.folder / key
             if folder is not None and (folder / "table.json").exists():
@@ -144,7 +150,7 @@ class Bench:
         self, problem: str, processes: Sequence[str], family: str, settings: Mapping[str, Any]
     ) -> tuple[NeuralOperator, float]:
         config = network_settings(self.preset, family, settings)
-        key = _key(problem, family, "+".join(sorted(processes)), config.model_dump())
+        key = _key(problem, family, "+".join(sorted(processes)), config.model_dump(), self._code(solver_version))
         if key not in self._networks:
             folder = None if self.folder is None else output_folder(self.folder) / key
             if folder is not None and (folder / "table.json").exists():
@@ -171,13 +177,14 @@ class Bench:
         """The queries on which the gate of that model decides."""
         return self.data(name, _split(config), seed + 2**32, config.validation, shape=config.shape)
 
-    def rows(self, key: Sequence[object], compute: Callable[[], list[Row]]) -> list[Row]:
-        """The rows of one part of the table, computed unless they were kept."""
+    def rows(self, key: Sequence[object], compute: Callable[[], list[Row]], module: str) -> list[Row]:
+        """The rows of one part of the table, which ``module`` computes unless they were kept."""
         if self.folder is None:
             return compute()
         # a part may compare any of the dictionaries
         known = {name: [parts.fingerprint() for parts in each.dictionaries.values()] for name, each in PROBLEMS.items()}
-        file = output_folder(self.folder) / f"{_key('rows', *key, self.samples, self.preset, known)}.json"
+        code = solver_version(), experiment_version(module)
+        file = output_folder(self.folder) / f"{_key('rows', *key, self.samples, self.preset, known, code)}.json"
         if file.exists():
             return [Row.from_json(row) for row in json.loads(file.read_text(encoding="utf-8"))]
         rows = compute()
@@ -223,20 +230,55 @@ class Table:
     preset: str = "laptop"
     seeds: int = 3
 
+    def named_parts(self, names: Sequence[str] | None) -> Mapping[str, Part]:
+        """Some of the parts, in their order; all of them for None."""
+        for name in names or ():
+            if name not in self.parts:
+                raise UnknownNameError("part", name, self.parts, f"(of table {self.name})")
+        return {name: part for name, part in self.parts.items() if names is None or name in names}
 
-def assembled(table: Table, bench: Bench) -> list[Row]:
-    """The rows of all parts for all seeds; parts that the bench has kept are not computed again."""
+    def parts_about(self, problem: str) -> list[str]:
+        """Names of the parts about a problem: those that begin with its name."""
+        found = [name for name in self.parts if name == problem or name.startswith(f"{problem} ")]
+        if not found:
+            raise UnknownNameError("part", problem, self.parts, f"(of table {self.name})")
+        return found
+
+
+def assembled(table: Table, bench: Bench, parts: Sequence[str] | None = None) -> list[Row]:
+    """The rows of all parts, or of some, for all seeds; parts that the bench has kept are not computed again."""
     there = [name for name in table.fixtures if fixture(name) is not None]
-    jobs = [(name, part, seed) for name, part in table.parts.items() for seed in range(bench.seeds)]
-    tables: list[list[Row]] = []
-    for index, (name, part, seed) in enumerate(jobs):
-        bench.progress(f"{name}, seed {seed}", index / len(jobs))
-        # rows that were computed without a file that exists now do not count
-        tables.append(bench.rows((table.name, name, seed, there), partial(part, bench, seed)))
+    chosen = table.named_parts(parts)
+    rows: list[Row] = []
+    for index, (name, part) in enumerate(chosen.items()):
+        tables = []
+        for seed in range(bench.seeds):
+            bench.progress(f"{name}, seed {seed}", (index + seed / bench.seeds) / len(chosen))
+            # rows that were computed without a file that exists now do not count
+            key = (table.name, name, seed, there)
+            tables.append(bench.rows(key, partial(part, bench, seed), part.__module__))
+        rows += [replace(row, part=name) for row in merged(tables)]
     bench.progress("done", 1.0)
     missing = [name for name in table.fixtures if name not in there]
     if missing:
         bench.remark(
             f"table {table.name}: rows are missing, because {FOLDER} names no folder that has {', '.join(missing)}"
         )
-    return merged(tables)
+    return rows
+
+
+def with_others(table: Table, fresh: Sequence[Row], parts: Sequence[str], known: Sequence[Row]) -> list[Row]:
+    """The rows of the ``parts`` that were computed, among the ``known`` rows of the other parts, in the order of the
+    table. Rows of old files do not name their part: those that were computed again are left out."""
+    again = {row.place for row in fresh}
+    kept = [row for row in known if row.part not in parts and not (row.part == "" and row.place in again)]
+    order = {name: index for index, name in enumerate(table.parts)}
+    return sorted([*kept, *fresh], key=lambda row: order.get(row.part, -1))
+
+
+def read_rows(path: Path) -> list[Row]:
+    """The rows of a table that was written as JSON."""
+    try:
+        return [Row.from_json(row) for row in json.loads(read_text(path))["rows"]]
+    except (ValueError, KeyError, TypeError) as error:
+        raise InvalidInputError(f"{path}: not a table of 'hycop table' ({type(error).__name__}: {error})") from None

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from hycop.data import Dataset
-from hycop.evaluation import Row, Variant
+from hycop.evaluation import Row, Variant, evaluate
 from hycop.experiments.fixtures import PYCLAW, pyclaw
 from hycop.experiments.judging import UnsplitRival, compared, opponents, training_seconds
+from hycop.experiments.monolithic import AUTOREGRESSIVE, contender, trained, training_rows
 from hycop.experiments.table import Bench, Learned, Part, Table
 from hycop.plots import Figure, trajectory_figure
 from hycop.schemes import Scheme
@@ -32,12 +33,13 @@ METRICS = ("rel_l2", "rmse")
 @dataclass(frozen=True)
 class Course:
     """A problem with the time between snapshots, settings of training over those of its preset, and the source paper's
-    relative L2 error and RMSE at each of the horizons, by split."""
+    relative L2 error and RMSE at each of the horizons, by split; the same of its baselines, by name and split."""
 
     problem: str
     interval: float
     settings: Mapping[str, Any]
     paper: Mapping[str, Sequence[tuple[float, float]]]
+    baselines: Mapping[tuple[str, str], Sequence[tuple[float, float]]]
 
     @property
     def times(self) -> tuple[float, ...]:
@@ -61,6 +63,12 @@ COURSES = (
             "id": ((6.02e-3, 2.15e-3), (1.68e-2, 5.42e-3), (2.10e-2, 6.65e-3), (1.96e-2, 6.42e-3)),
             "ood": ((8.29e-3, 2.79e-3), (2.12e-2, 6.66e-3), (2.87e-2, 9.29e-3), (3.78e-2, 1.28e-2)),
         },
+        {
+            ("AR-U-Net", "id"): ((9.42e-2, 3.59e-2), (1.70e-1, 5.85e-2), (2.09e-1, 6.82e-2), (2.30e-1, 7.38e-2)),
+            ("AR-U-Net", "ood"): ((1.83e-1, 5.05e-2), (5.23e-1, 9.38e-2), (7.91e-1, 1.20e-1), (1.07, 1.45e-1)),
+            ("AR-LocalNO", "id"): ((3.86e-2, 1.38e-2), (8.24e-2, 2.57e-2), (1.02e-1, 3.15e-2), (1.02e-1, 3.30e-2)),
+            ("AR-LocalNO", "ood"): ((1.49e-1, 3.48e-2), (3.97e-1, 6.77e-2), (5.23e-1, 8.24e-2), (5.72e-1, 8.58e-2)),
+        },
     ),
     Course(
         "swe2d",
@@ -69,6 +77,12 @@ COURSES = (
         {
             "id": ((7.12e-3, 8.65e-4), (1.91e-2, 6.37e-3), (4.06e-2, 1.03e-2), (6.94e-2, 1.26e-2)),
             "ood": ((1.01e-2, 4.84e-3), (4.54e-2, 2.83e-2), (8.30e-2, 4.20e-2), (1.21e-1, 7.80e-2)),
+        },
+        {
+            ("AR-U-Net", "id"): ((2.75e-1, 2.25e-2), (1.04, 7.87e-2), (2.28, 1.46e-1), (4.20, 2.78e-1)),
+            ("AR-U-Net", "ood"): ((2.59e-1, 2.16e-1), (5.92e-1, 5.35e-1), (9.21e-1, 6.73e-1), (1.20, 8.51e-1)),
+            ("AR-LocalNO", "id"): ((6.66e-2, 6.51e-3), (1.72e-1, 2.66e-2), (2.84e-1, 4.80e-2), (4.86e-1, 8.39e-2)),
+            ("AR-LocalNO", "ood"): ((2.72e-1, 1.49e-1), (5.33e-1, 4.34e-1), (7.89e-1, 5.23e-1), (7.55e-1, 6.23e-1)),
         },
     ),
 )
@@ -122,6 +136,27 @@ def _unsplit(course: Course) -> Part:
     return rows
 
 
+def _baselines(course: Course) -> Part:
+    """Networks for one interval, rolled out."""
+
+    def rows(bench: Bench, seed: int) -> list[Row]:
+        found: list[Row] = []
+        datasets = course.datasets(bench, seed)
+        for name in AUTOREGRESSIVE:
+            for data in datasets:
+                for index, time in enumerate(data.times[0, 1:]):
+                    known = course.baselines.get((name, data.split))
+                    paper = {} if known is None else dict(zip(METRICS, known[index], strict=True))
+                    at = evaluate([contender(bench, course.problem, name, seed)], [data.at(index + 1)], metrics=METRICS)
+                    variant = Variant.of({"steps": round(time / course.interval)})
+                    found += [replace(row, variant=variant, paper=paper.get(row.metric)) for row in at]
+            last = replace(found[-1], variant=Variant())
+            found += training_rows(trained(bench, course.problem, name, seed), last)
+        return found
+
+    return rows
+
+
 def figures(bench: Bench, rows: Sequence[Row]) -> Mapping[str, Figure]:
     """The first sample of each split at the four horizons: truth, HyCOP, and the difference."""
     out = {}
@@ -145,6 +180,7 @@ TABLE = Table(
     {
         **{course.problem: _part(course) for course in COURSES},
         **{f"{course.problem} unsplit": _unsplit(course) for course in COURSES},
+        **{f"{course.problem} baselines": _baselines(course) for course in COURSES},
     },
     figures,
     (PYCLAW,),
