@@ -13,7 +13,7 @@ from hycop.cli.terminal import counted, print_rows, say, tell
 from hycop.evaluation import Row
 from hycop.experiments import TABLES, Bench, Table, assembled, find_table
 from hycop.experiments.paper import PUBLISHED
-from hycop.experiments.table import read_rows, with_others
+from hycop.experiments.table import SUMMARY, read_rows, summarised, with_others
 from hycop.files import output_folder, replacing
 from hycop.plots import Figure
 from hycop.progress import describing
@@ -63,11 +63,12 @@ def table_command(
     with describing(name) as describe:
         bench = Bench(samples or chosen.samples, seeds or chosen.seeds, describe, preset, keep, remarks.append)
         fresh = assembled(chosen, bench, parts)
-        rows = fresh if parts is None else with_others(chosen, fresh, parts, known)
+        rows = summarised(chosen, fresh if parts is None else with_others(chosen, fresh, parts, known))
+        kept = len(rows) - len(fresh) - sum(row.part == SUMMARY for row in rows)
         drawn = {} if folder is None else chosen.figures(bench, rows)
-    print_rows(fresh)
-    if len(rows) > len(fresh):
-        remarks.append(f"{json_file}: {counted(len(rows) - len(fresh), 'row')} of other parts kept")
+    print_rows([*fresh, *(row for row in rows if row.part == SUMMARY)])
+    if kept:
+        remarks.append(f"{json_file}: {counted(kept, 'row')} of other parts kept")
     for remark in remarks:
         tell(remark)
     _draw(folder, drawn)

@@ -24,22 +24,34 @@ from hycop.pretraining import pretrain
 from hycop.primitive import Primitive
 from hycop.primitives.learned import NeuralOperator
 from hycop.problems import PROBLEMS, find_problem
+from hycop.progress import Progress
 from hycop.storage.network import load_primitive
 from hycop.surrogate import HyCOP
 from hycop.training import TrainingConfig, configured
 from hycop.version import __version__
 
-Progress = Callable[[str, float], None]
+Describe = Callable[[str, float], None]
 """Called with what is being done and the finished fraction of the whole."""
 
 
 @dataclass(frozen=True)
 class Learned:
-    """A trained model, the seconds that training took, and the loss after every step of it."""
+    """A trained model, the seconds that training took, the loss after every step of it, and its forward passes: how
+    many programs it ran, each for one query (those since the last interruption)."""
 
     model: HyCOP
     seconds: float
     history: Sequence[float]
+    passes: int = 0
+
+
+@dataclass(frozen=True)
+class Front:
+    """Models for several amounts of work, with the seconds and forward passes of all their trainings together."""
+
+    models: Sequence[HyCOP]
+    seconds: float
+    passes: int
 
 
 @dataclass(frozen=True)
@@ -53,7 +65,7 @@ class Bench:
 
     samples: int
     seeds: int
-    progress: Progress
+    progress: Describe
     preset: str = "quick"
     folder: Path | None = None
     remark: Callable[[str], None] = lambda text: None
@@ -99,7 +111,8 @@ class Bench:
             folder = None if self.folder is None else self.folder / key
             if folder is not None and (folder / "table.json").exists():
                 known = json.loads((folder / "table.json").read_text(encoding="utf-8"))
-                self._models[key] = Learned(HyCOP.load(folder, more), known["seconds"], known["history"])
+                model = HyCOP.load(folder, more)
+                self._models[key] = Learned(model, known["seconds"], known["history"], known["passes"])
             else:
                 choice = preset or self.preset
                 self._models[key] = self._trained(name, seed, choice, dictionary, settings, config, folder)
@@ -118,6 +131,13 @@ class Bench:
         train = self.data(name, _split(config), seed, config.samples, shape=config.shape)
         held_out = self.held_out(name, seed, config)
         history: list[float] = []  # of this process; the run folder also has the steps before an interruption
+        passes = 0
+
+        def report(entry: Progress) -> None:
+            nonlocal passes
+            history.append(entry.loss)
+            passes = entry.evaluations
+
         start = perf_counter()
         model = HyCOP(dictionary).fit(
             train,
@@ -126,7 +146,7 @@ class Bench:
             seed=seed,
             folder=folder,
             resume=folder is not None and folder.exists(),
-            report=lambda entry: history.append(entry.loss),
+            report=report,
             **settings,
         )
         seconds = perf_counter() - start
@@ -134,8 +154,41 @@ class Bench:
             lines = (folder / "history.jsonl").read_text(encoding="utf-8").splitlines()
             history = [float(json.loads(line)["loss"]) for line in lines]
             model.save(folder, overwrite=True)
-            write_json(folder / "table.json", {"seconds": seconds, "history": history})
-        return Learned(model, seconds, history)
+            write_json(folder / "table.json", {"seconds": seconds, "history": history, "passes": passes})
+        return Learned(model, seconds, history, passes)
+
+    def front(self, name: str, seed: int, points: int) -> Front:
+        """Models of a problem for at most ``points`` amounts of work, trained with the preset. They are kept like a
+        model, but an interrupted training begins again."""
+        config = configured(self.preset, find_problem(name).suited(self.preset))
+        dictionary = find_problem(name).named_dictionary(config.dictionary)
+        settings = config.model_dump(), dictionary.fingerprint(), self._code(solver_version)
+        key = _key(name, "front", seed, points, *settings)
+        folder = None if self.folder is None else output_folder(self.folder) / key
+        if folder is not None and (folder / "table.json").exists():
+            known = json.loads((folder / "table.json").read_text(encoding="utf-8"))
+            models = [HyCOP.load(folder / f"model{index}") for index in range(known["models"])]
+            return Front(models, known["seconds"], known["passes"])
+        train = self.data(name, _split(config), seed, config.samples, shape=config.shape)
+        counts = [0]  # of the programs of each model; a smaller count begins another model
+
+        def report(entry: Progress) -> None:
+            if entry.evaluations < counts[-1]:
+                counts.append(0)
+            counts[-1] = entry.evaluations
+
+        start = perf_counter()
+        held_out = self.held_out(name, seed, config)
+        models = HyCOP(dictionary).front(
+            train, held_out, points=points, preset=self.preset, seed=seed, report=report, verbose=False
+        )
+        found = Front(models, perf_counter() - start, sum(counts))
+        if folder is not None:
+            for index, model in enumerate(models):
+                model.save(folder / f"model{index}", overwrite=True)
+            content = {"models": len(models), "seconds": found.seconds, "passes": found.passes}
+            write_json(folder / "table.json", content)
+        return found
 
     def network(self, problem: str, processes: Sequence[str], family: str, **settings: Any) -> NeuralOperator:
         """A network of seed 0 that advances processes of a problem, trained with the preset. It is kept like a model,
@@ -209,8 +262,19 @@ Figures = Callable[[Bench, Sequence[Row]], Mapping[str, Figure]]
 """The figures of a table's rows, by the stems of their files."""
 
 
+Summary = Callable[[Sequence[Row]], list[Row]]
+"""Rows that follow from those of all parts."""
+
+SUMMARY = "summary"
+"""The part that such rows belong to."""
+
+
 def no_figures(bench: Bench, rows: Sequence[Row]) -> Mapping[str, Figure]:
     return {}
+
+
+def no_summary(rows: Sequence[Row]) -> list[Row]:
+    return []
 
 
 @dataclass(frozen=True)
@@ -218,7 +282,7 @@ class Table:
     """A table as data: named parts, which are computed for every seed and kept one by one, and figures of their rows.
 
     ``fixtures`` are files of other solvers, used if ``HYCOP_FIXTURES`` has them. ``samples`` (per split and seed),
-    ``preset`` and ``seeds`` are its own unless told otherwise.
+    ``preset`` and ``seeds`` are its own unless told otherwise. A ``summary`` compares parts with each other.
     """
 
     name: str
@@ -229,6 +293,7 @@ class Table:
     samples: int = 1
     preset: str = "laptop"
     seeds: int = 3
+    summary: Summary = no_summary
 
     def named_parts(self, names: Sequence[str] | None) -> Mapping[str, Part]:
         """Some of the parts, in their order; all of them for None."""
@@ -265,6 +330,12 @@ def assembled(table: Table, bench: Bench, parts: Sequence[str] | None = None) ->
             f"table {table.name}: rows are missing, because {FOLDER} names no folder that has {', '.join(missing)}"
         )
     return rows
+
+
+def summarised(table: Table, rows: Sequence[Row]) -> list[Row]:
+    """The rows of a table with its summary, which is made again from all of them."""
+    own = [row for row in rows if row.part != SUMMARY]
+    return [*own, *(replace(row, part=SUMMARY) for row in table.summary(own))]
 
 
 def with_others(table: Table, fresh: Sequence[Row], parts: Sequence[str], known: Sequence[Row]) -> list[Row]:
