@@ -251,8 +251,9 @@ def lines_figure(panels: Sequence[Sequence[Panel]], title: str) -> Figure:
     figure = new_figure(4.0 * columns + 1.0, 3.2 * len(panels) + 0.6)
     for places, row in zip(figure.subplots(len(panels), columns, squeeze=False), panels, strict=True):
         for axes, panel in zip(places, row, strict=False):
-            for colour, (name, (x, y)) in zip(COLOURS, panel.lines.items(), strict=False):
-                axes.plot(x, y, color=colour, marker="o", markersize=4, linewidth=1, label=name)
+            for index, (name, (x, y)) in enumerate(panel.lines.items()):
+                colour, style = COLOURS[index % len(COLOURS)], "-" if index < len(COLOURS) else "--"
+                axes.plot(x, y, style, color=colour, marker="o", markersize=4, linewidth=1, label=name)
             axes.set(xscale="log", yscale="log" if panel.log else "linear", xlabel=panel.x, ylabel=panel.y)
             # a range of less than two decades has too few powers of ten for its labels
             axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hycop.cli import baseline, diagnose, enrich, explore, learn, networks, score, transfer
+from hycop.cli import baseline, diagnose, enrich, explore, learn, networks, score, table, transfer
 from hycop.cli.common import app
 from hycop.cli.terminal import fail, tell, tolerate_encodings
 from hycop.errors import HyCOPError
@@ -32,7 +32,19 @@ REMAINS = {
 }
 """What an interrupted command leaves behind; all others leave nothing half-written."""
 
-__all__ = ["app", "baseline", "diagnose", "enrich", "explore", "learn", "main", "networks", "score", "transfer"]
+__all__ = [
+    "app",
+    "baseline",
+    "diagnose",
+    "enrich",
+    "explore",
+    "learn",
+    "main",
+    "networks",
+    "score",
+    "table",
+    "transfer",
+]
 
 
 def _version(shown: bool) -> None:

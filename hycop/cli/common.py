@@ -38,6 +38,9 @@ OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace the 
 _ReportOverwrite = Annotated[
     bool, typer.Option("--overwrite", help="Let --json replace a file that is no report of hycop.")
 ]
+MOST_REFINED = 64
+"""How many times finer than the data's a grid may be on which programs run."""
+
 _overwriting: ContextVar[bool] = ContextVar("overwriting", default=False)
 
 
@@ -317,6 +320,16 @@ def program_of(text: str) -> Program:
         raise InvalidInputError(f"--program {text}: a number in it is too large") from None
     except RecursionError:
         raise InvalidInputError(f"--program {text}: it is nested too deeply") from None
+
+
+def check_counts(**counts: int | None) -> None:
+    """Refuses counts below 1, and a refinement that no machine can hold."""
+    for name, count in counts.items():
+        if count is not None and count < 1:
+            raise InvalidInputError(f"{name} is {count}: at least 1 is needed")
+    refinement = counts.get("--refinement")
+    if refinement is not None and refinement > MOST_REFINED:
+        raise InvalidInputError(f"--refinement is {refinement}: at most {MOST_REFINED} is possible")
 
 
 def report_json(path: Path | None, content: dict[str, object]) -> None:

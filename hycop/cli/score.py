@@ -1,4 +1,4 @@
-"""Commands that make data and numbers: datasets, evaluations, tables and the demonstration."""
+"""Commands that make data and numbers: datasets, evaluations and the demonstration."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ from hycop.cli.common import (
     app,
     boundary_of,
     check_boundaries,
+    check_counts,
     check_file,
     program_of,
     refuse_options,
@@ -46,19 +47,14 @@ from hycop.data.netcdf import SUFFIXES
 from hycop.data.pdebench import PDEBENCH, check_writable, write_pdebench
 from hycop.errors import InvalidInputError
 from hycop.evaluation import SPLITTING, Row
-from hycop.experiments import TABLES, Bench, assembled, find_table
 from hycop.experiments.demo import demo
 from hycop.experiments.trial import Trial
-from hycop.files import checked_output, naming, output_folder, replacing
+from hycop.files import checked_output, naming, output_folder
 from hycop.grid import Array, Grid
 from hycop.problems import find_problem, problems_with
 from hycop.progress import counting, describing
 from hycop.storage.network import is_network
 from hycop.surrogate import HyCOP
-from hycop.training import configured
-
-MOST_REFINED = 64
-"""How many times finer than the data's a grid may be on which programs run."""
 
 LAYOUTS = {"hycop": SUFFIXES, "pdebench": PDEBENCH}
 """Suffixes of the files that each layout writes."""
@@ -125,15 +121,6 @@ def _check_layout(layout: str, file: Path, times: str | None) -> None:
         raise InvalidInputError(f"{file}: in PDEBench files all samples have the same times; give --times, as 0.05,0.1")
 
 
-def _check_counts(**counts: int | None) -> None:
-    for name, count in counts.items():
-        if count is not None and count < 1:
-            raise InvalidInputError(f"{name} is {count}: at least 1 is needed")
-    refinement = counts.get("--refinement")
-    if refinement is not None and refinement > MOST_REFINED:
-        raise InvalidInputError(f"--refinement is {refinement}: at most {MOST_REFINED} is possible")
-
-
 MetricOption = Annotated[list[str] | None, typer.Option(help=f"Metric, repeatable; rel_l2 and {SPLITTING} by default.")]
 RefinementOption = Annotated[
     int | None, typer.Option(help="Run programs on a grid this many times finer; the model's or problem's own.")
@@ -180,7 +167,7 @@ def evaluate_command(
         idle: dict[str, object] = {"scheme": scheme, "program": program, "dictionary": dictionary}
         idle |= {"refinement": refinement, "compare": compare or None, "force": force or None}
         refuse_options(f"for the baseline {name}", **idle)
-        _check_counts(**{"--samples": samples, "--seeds": seeds})
+        check_counts(**{"--samples": samples, "--seeds": seeds})
         reading = Reading(samples, frames, shape, tuple(param or ()), boundary)
         every = range(seed or 0, (seed or 0) + (seeds or 3))
         box: dict[str, Any] = {"shape": shape_of(shape), "boundary": boundary_of(boundary)}
@@ -193,13 +180,13 @@ def evaluate_command(
         idle |= {"data": data_file, "frames": frames, "param": param, "seeds": seeds, "shape": shape}
         idle |= {"boundary": boundary, "refinement": refinement, "compare": compare or None, "force": force or None}
         refuse_options(f"for the network {name}", **idle)
-        _check_counts(**{"--samples": samples})
+        check_counts(**{"--samples": samples})
         evaluate_network(name, split, samples or 100, seed or 0, times_of(times), json_file)
         return
     model = HyCOP.load(name) if Path(name).is_dir() else None
     chosen = find_problem(name if model is None else model.model.equation.name)
     _refuse_idle(name, model, compare, program, force)
-    _check_counts(**{"--samples": samples, "--seeds": seeds, "--refinement": refinement})
+    check_counts(**{"--samples": samples, "--seeds": seeds, "--refinement": refinement})
     # what can be refused is refused before anything is computed
     trial = Trial.of(
         chosen,
@@ -297,52 +284,6 @@ def _judged(trial: Trial, datasets: Sequence[Dataset], model: HyCOP | None) -> l
     contenders = trial.contenders(datasets[0])
     with counting(len(contenders) * len(datasets), f"methods on {datasets[0].split}") as advance:
         return trial.rows(contenders, datasets, advance)
-
-
-@app.command(name="table")
-def table_command(
-    name: Annotated[str | None, typer.Argument(help="Table, see --list.")] = None,
-    list_all: Annotated[bool, typer.Option("--list", help="List the tables.")] = False,
-    names: Annotated[bool, typer.Option("--names", help="List the names of the tables, and nothing else.")] = False,
-    samples: Annotated[int | None, typer.Option(help="Samples per split and seed; the table's own by default.")] = None,
-    seeds: Annotated[int | None, typer.Option(help="Number of seeds; the table's own by default.")] = None,
-    preset: Annotated[
-        str | None, typer.Option(help="How models are trained: quick, laptop or paper; the table's own by default.")
-    ] = None,
-    figures: Annotated[Path | None, typer.Option(help="Folder for the table's figures.")] = None,
-    keep: Annotated[
-        Path | None, typer.Option(help="Folder for finished parts: a table that was interrupted goes on from there.")
-    ] = None,
-    json_file: JsonOption = None,
-) -> None:
-    """Compute a table and its figures.
-
-    Example: hycop table schemes --json schemes.json --figures figures
-    """
-    if list_all or names or name is None:
-        for entry in TABLES.values():
-            about = "" if names else f" {entry.title}; preset {entry.preset}, seeds {entry.seeds}"
-            say(f"{entry.name:14}{about}".rstrip())
-        return
-    chosen = find_table(name)
-    _check_counts(**{"--samples": samples, "--seeds": seeds})
-    preset = chosen.preset if preset is None else preset
-    configured(preset)
-    folder = output_folder(figures) if figures is not None else None
-    remarks: list[str] = []
-    with describing(name) as describe:
-        bench = Bench(samples or chosen.samples, seeds or chosen.seeds, describe, preset, keep, remarks.append)
-        rows = assembled(chosen, bench)
-        drawn = {} if folder is None else chosen.figures(bench, rows)
-    print_rows(rows)
-    for remark in remarks:
-        tell(remark)
-    if folder is not None:
-        for stem, figure in drawn.items():
-            with replacing(folder / f"{stem}.png") as temporary:
-                figure.savefig(temporary, dpi=120)
-            tell(f"wrote {folder / stem}.png")
-    report_json(json_file, {"rows": [row.to_json() for row in rows]})
 
 
 @app.command(name="demo")

@@ -25,7 +25,8 @@ class Row:
     """One number of a table; the same fields for every table that is printed or written as JSON.
 
     ``value`` and ``work`` are means over samples, ``std`` is the spread over seeds. ``seconds_per_sample`` is the best
-    of several runs after a warm-up, from the query to the states; it includes the policy.
+    of several runs after a warm-up, from the query to the states; it includes the policy. ``part`` is the part of the
+    table that it belongs to.
     """
 
     problem: str
@@ -46,6 +47,7 @@ class Row:
     limit: float
     paper: float | None = None
     boundary: str = "periodic"
+    part: str = ""
 
     @classmethod
     def of(cls, data: Dataset, *, method: str, metric: str, value: float, **others: Any) -> Row:
@@ -71,6 +73,21 @@ class Row:
         return cls(method=method, metric=metric, value=value, **{**known, **others})
 
     @property
+    def place(self) -> tuple[object, ...]:
+        """What tells it apart from the other rows of a table; each seed reaches a limit in its own way."""
+        method = LIMIT if self.is_limit else self.method
+        return (
+            self.problem,
+            self.split,
+            method,
+            self.dictionary,
+            self.variant,
+            self.grid,
+            self.boundary,
+            self.metric,
+        )
+
+    @property
     def is_limit(self) -> bool:
         """Whether it is the limit of a dictionary."""
         return self.method.partition(" (")[0] == LIMIT
@@ -83,7 +100,7 @@ class Row:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Row:
-        """The row of a file. Rows of old files have no boundary: they are of periodic boxes."""
+        """The row of a file. Rows of old files have no boundary, as they are of periodic boxes, and no part."""
         known: dict[str, Any] = {name: nan if value is None else value for name, value in content.items()}
         return cls(**{**known, "variant": Variant.parse(content["variant"]), "paper": content["paper"]})
 
@@ -92,9 +109,7 @@ def merged(tables: Sequence[Sequence[Row]]) -> list[Row]:
     """Merges the tables of several seeds: means, the spread of the values, and the fewest seconds."""
     groups: dict[tuple[object, ...], list[Row]] = {}
     for row in (row for rows in tables for row in rows):
-        method = LIMIT if row.is_limit else row.method  # each seed reaches its limit in its own way
-        same = (row.problem, row.split, method, row.dictionary, row.variant, row.grid, row.boundary, row.metric)
-        groups.setdefault(same, []).append(row)
+        groups.setdefault(row.place, []).append(row)
     return [_mean(rows) for rows in groups.values()]
 
 

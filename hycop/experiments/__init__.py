@@ -29,6 +29,10 @@ MODULES = (
     "regime_b_residual",
     "estimates",
     "naming",
+    "dictionary",
+    "cost",
+    "zero_shot",
+    "frontier",
 )
 """The files that hold a table, in the order in which ``make tables`` computes them; each has it as ``TABLE``."""
 

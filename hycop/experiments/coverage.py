@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from hycop.dictionary import Dictionary
 from hycop.evaluation import Row, Variant
 from hycop.experiments.table import Bench, Table
 from hycop.policy import Allotment, SlotPolicy, affordable_tilts
@@ -58,10 +59,11 @@ def traits(problem: Problem) -> Sequence[bool]:
     )
 
 
-def policy_size(problem: Problem) -> int:
-    """The size of the largest theta of one pattern with the ``quick`` settings of the problem."""
+def policy_size(problem: Problem, dictionary: Dictionary | None = None) -> int:
+    """The size of the largest theta of one pattern with the ``quick`` settings of the problem, and its dictionary or
+    another."""
     config = configured("quick", problem.suited("quick"))
-    dictionary = problem.named_dictionary(config.dictionary)
+    dictionary = problem.named_dictionary(config.dictionary) if dictionary is None else dictionary
     split = next(iter(problem.splits.values()))
     params = {name: np.array([intervals[0][0]]) for name, intervals in split.params.items()}
     setting = Setting(problem.grid(), problem.channels, params)

@@ -13,7 +13,7 @@ from hycop.data import Dataset, save
 from hycop.evaluation import Contender, DictionaryLimit, Row, composed, evaluate
 from hycop.execution import run, simplify
 from hycop.experiments.schemes import family
-from hycop.experiments.table import Progress
+from hycop.experiments.table import Describe
 from hycop.files import replacing
 from hycop.plots import Figure, Point, demo_figure, timeline_figure
 from hycop.problems import find_problem
@@ -34,7 +34,7 @@ class Demo:
     program: str
 
 
-def demo(folder: Path, samples: int, progress: Progress) -> Demo:
+def demo(folder: Path, samples: int, progress: Describe) -> Demo:
     """Makes a small ADR dataset, trains a policy, compares it with the classical schemes at several lengths, and draws
     what came out."""
     chosen = find_problem("adr2d")

@@ -33,6 +33,17 @@ Paper = Mapping[tuple[str, Variant], Mapping[str, float]]
 """The source paper's numbers: by split and variant, then by metric."""
 
 
+def seeds_of(name: str) -> int:
+    """How many seeds a baseline has in a table."""
+    return SEEDS if find_baseline(name).name in STRONGEST else 1
+
+
+def contender(bench: Bench, problem: str, name: str, seed: int) -> Contender:
+    """A baseline of a problem under its name in tables."""
+    found = bench.baseline(problem, name, seed)
+    return Contender(found.baseline.label, found)
+
+
 def baseline_part(
     problem: str,
     name: str,
@@ -46,7 +57,7 @@ def baseline_part(
     chosen, known = find_baseline(name), paper or {}
 
     def rows(bench: Bench, seed: int) -> list[Row]:
-        if seed >= (SEEDS if chosen.name in STRONGEST else 1):
+        if seed >= seeds_of(name):
             return []
         found = bench.baseline(problem, chosen.name, seed)
         out: list[Row] = []
@@ -60,12 +71,12 @@ def baseline_part(
                 reported_variables=find_problem(problem).reported_variables,
             )
             out += [replace(row, paper=published.get(row.metric)) for row in made]
-        return [*out, *training_facts(found, out[0])]
+        return [*out, *training_rows(found, out[0])]
 
     return rows
 
 
-def training_facts(found: Monolith, like: Row) -> list[Row]:
+def training_rows(found: Monolith, like: Row) -> list[Row]:
     """How a baseline was trained: its cost, and its curve where half and all of the budget were spent."""
     half = max(1, len(found.curve) // 2)
     values = {

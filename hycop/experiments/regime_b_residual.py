@@ -32,6 +32,7 @@ from hycop.enrichment.known import KnownFlow
 from hycop.errors import IncompatibleError
 from hycop.evaluation import Contender, Row, Variant, evaluate
 from hycop.execution import Outcome
+from hycop.experiments.code import solver_version
 from hycop.experiments.regime_b import EVOLUTION
 from hycop.experiments.table import Bench, Part, Table
 from hycop.grid import Array
@@ -131,7 +132,7 @@ def _tests(bench: Bench, range_of: str, seed: int, one: bool = False) -> list[Da
 
 def _kept(bench: Bench, name: str, make: Callable[[], HyCOP]) -> HyCOP:
     """A model that is made once and kept with the table."""
-    folder = None if bench.folder is None else bench.folder / f"regime-b-residual {name}"
+    folder = None if bench.folder is None else bench.folder / f"regime-b-residual {name} {solver_version()[:12]}"
     if folder is not None and (folder / "model.json").exists():
         return HyCOP.load(folder)
     made = make()

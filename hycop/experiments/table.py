@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -15,57 +15,77 @@ from hycop.baselines import Monolith, find_baseline, is_baseline, load_baseline,
 from hycop.baselines.training import baseline_settings, baseline_times
 from hycop.data import Dataset, load, save
 from hycop.dictionary import Dictionary
+from hycop.errors import InvalidInputError, UnknownNameError
 from hycop.evaluation import Row, merged
+from hycop.experiments.code import experiment_version, network_version, solver_version, truth_version
 from hycop.experiments.fixtures import FOLDER, fixture
-from hycop.files import output_folder, write_json
+from hycop.files import output_folder, read_text, write_json
 from hycop.plots import Figure
 from hycop.pretraining import configured as network_settings
 from hycop.pretraining import pretrain
 from hycop.primitive import Primitive
 from hycop.primitives.learned import NeuralOperator
 from hycop.problems import PROBLEMS, find_problem
+from hycop.progress import Progress
 from hycop.storage.network import load_primitive
 from hycop.surrogate import HyCOP
 from hycop.training import TrainingConfig, configured
 from hycop.version import __version__
 
-Progress = Callable[[str, float], None]
+Describe = Callable[[str, float], None]
 """Called with what is being done and the finished fraction of the whole."""
 
 
 @dataclass(frozen=True)
 class Learned:
-    """A trained model, the seconds that training took, and the loss after every step of it."""
+    """A trained model, the seconds that training took, the loss after every step of it, and its forward passes: how
+    many programs it ran, each for one query (those since the last interruption)."""
 
     model: HyCOP
     seconds: float
     history: Sequence[float]
+    passes: int = 0
+
+
+@dataclass(frozen=True)
+class Front:
+    """Models for several amounts of work, with the seconds and forward passes of all their trainings together."""
+
+    models: Sequence[HyCOP]
+    seconds: float
+    passes: int
 
 
 @dataclass(frozen=True)
 class Bench:
     """How much a table computes, and the folder of its finished parts, from which an interrupted table goes on.
 
-    ``samples`` are per split and seed; models are trained with ``preset``; ``remark`` is called with notes for the
+    ``samples`` are per split and seed; models are trained with ``preset``, monolithic baselines with
+    ``baseline_preset``: a poorly trained opponent proves nothing. ``remark`` is called with notes for the
     reader of the table. Without a folder parts are kept in memory only. A kept part is found by its settings, the
-    version of the package and the fingerprints of the primitives; other changes of the code are not noticed.
+    fingerprints of the primitives, and a hash of the source code that its numbers depend on (``experiments.code``).
     """
 
     samples: int
     seeds: int
-    progress: Progress
+    progress: Describe
     preset: str = "quick"
     folder: Path | None = None
     remark: Callable[[str], None] = lambda text: None
+    baseline_preset: str = "laptop"
     _datasets: dict[str, Dataset] = field(default_factory=dict, repr=False, compare=False)
     _models: dict[str, Learned] = field(default_factory=dict, repr=False, compare=False)
     _networks: dict[str, tuple[NeuralOperator, float]] = field(default_factory=dict, repr=False, compare=False)
     _baselines: dict[str, Monolith] = field(default_factory=dict, repr=False, compare=False)
 
+    def _code(self, version: Callable[[], str]) -> str:
+        """The version of the code, for what is kept beyond this process."""
+        return "" if self.folder is None else version()
+
     def data(self, name: str, split: str, seed: int, samples: int | None = None, **options: Any) -> Dataset:
         """Queries of a problem with their truth."""
         count = self.samples if samples is None else samples
-        key = _key(name, split, seed, count, options)
+        key = _key(name, split, seed, count, options, self._code(truth_version))
         if key not in self._datasets:
             file = None if self.folder is None else output_folder(self.folder) / f"{key}.nc"
             if file is not None and file.exists():
@@ -91,12 +111,13 @@ class Bench:
         more = dict(adding or {})
         own = find_problem(name).named_dictionary(config.dictionary) if using is None else using
         dictionary = Dictionary({**own, **more})
-        key = _key(name, "model", seed, config.model_dump(), dictionary.fingerprint())
+        key = _key(name, "model", seed, config.model_dump(), dictionary.fingerprint(), self._code(solver_version))
         if key not in self._models:
             folder = None if self.folder is None else self.folder / key
             if folder is not None and (folder / "table.json").exists():
                 known = json.loads((folder / "table.json").read_text(encoding="utf-8"))
-                self._models[key] = Learned(HyCOP.load(folder, more), known["seconds"], known["history"])
+                model = HyCOP.load(folder, more)
+                self._models[key] = Learned(model, known["seconds"], known["history"], known["passes"])
             else:
                 choice = preset or self.preset
                 self._models[key] = self._trained(name, seed, choice, dictionary, settings, config, folder)
@@ -115,6 +136,13 @@ class Bench:
         train = self.data(name, _split(config), seed, config.samples, shape=config.shape)
         held_out = self.held_out(name, seed, config)
         history: list[float] = []  # of this process; the run folder also has the steps before an interruption
+        passes = 0
+
+        def report(entry: Progress) -> None:
+            nonlocal passes
+            history.append(entry.loss)
+            passes = entry.evaluations
+
         start = perf_counter()
         model = HyCOP(dictionary).fit(
             train,
@@ -123,7 +151,7 @@ class Bench:
             seed=seed,
             folder=folder,
             resume=folder is not None and folder.exists(),
-            report=lambda entry: history.append(entry.loss),
+            report=report,
             **settings,
         )
         seconds = perf_counter() - start
@@ -131,8 +159,41 @@ class Bench:
             lines = (folder / "history.jsonl").read_text(encoding="utf-8").splitlines()
             history = [float(json.loads(line)["loss"]) for line in lines]
             model.save(folder, overwrite=True)
-            write_json(folder / "table.json", {"seconds": seconds, "history": history})
-        return Learned(model, seconds, history)
+            write_json(folder / "table.json", {"seconds": seconds, "history": history, "passes": passes})
+        return Learned(model, seconds, history, passes)
+
+    def front(self, name: str, seed: int, points: int) -> Front:
+        """Models of a problem for at most ``points`` amounts of work, trained with the preset. They are kept like a
+        model, but an interrupted training begins again."""
+        config = configured(self.preset, find_problem(name).suited(self.preset))
+        dictionary = find_problem(name).named_dictionary(config.dictionary)
+        settings = config.model_dump(), dictionary.fingerprint(), self._code(solver_version)
+        key = _key(name, "front", seed, points, *settings)
+        folder = None if self.folder is None else output_folder(self.folder) / key
+        if folder is not None and (folder / "table.json").exists():
+            known = json.loads((folder / "table.json").read_text(encoding="utf-8"))
+            models = [HyCOP.load(folder / f"model{index}") for index in range(known["models"])]
+            return Front(models, known["seconds"], known["passes"])
+        train = self.data(name, _split(config), seed, config.samples, shape=config.shape)
+        counts = [0]  # of the programs of each model; a smaller count begins another model
+
+        def report(entry: Progress) -> None:
+            if entry.evaluations < counts[-1]:
+                counts.append(0)
+            counts[-1] = entry.evaluations
+
+        start = perf_counter()
+        held_out = self.held_out(name, seed, config)
+        models = HyCOP(dictionary).front(
+            train, held_out, points=points, preset=self.preset, seed=seed, report=report, verbose=False
+        )
+        found = Front(models, perf_counter() - start, sum(counts))
+        if folder is not None:
+            for index, model in enumerate(models):
+                model.save(folder / f"model{index}", overwrite=True)
+            content = {"models": len(models), "seconds": found.seconds, "passes": found.passes}
+            write_json(folder / "table.json", content)
+        return found
 
     def network(self, problem: str, processes: Sequence[str], family: str, **settings: Any) -> NeuralOperator:
         """A network of seed 0 that advances processes of a problem, trained with the preset. It is kept like a model,
@@ -147,7 +208,7 @@ class Bench:
         self, problem: str, processes: Sequence[str], family: str, settings: Mapping[str, Any]
     ) -> tuple[NeuralOperator, float]:
         config = network_settings(self.preset, family, settings)
-        key = _key(problem, family, "+".join(sorted(processes)), config.model_dump())
+        key = _key(problem, family, "+".join(sorted(processes)), config.model_dump(), self._code(solver_version))
         if key not in self._networks:
             folder = None if self.folder is None else output_folder(self.folder) / key
             if folder is not None and (folder / "table.json").exists():
@@ -171,11 +232,11 @@ class Bench:
         return self._networks[key]
 
     def baseline(self, problem: str, name: str, seed: int = 0) -> Monolith:
-        """A monolithic baseline of a problem, trained with the preset. It is kept like a model, and an interrupted
-        training goes on. All seeds learn from the same solutions."""
+        """A monolithic baseline of a problem, trained with ``baseline_preset``. It is kept like a model, and an
+        interrupted training goes on. All seeds learn from the same solutions."""
         chosen, task = find_baseline(name), find_problem(problem)
-        config, count = baseline_settings(chosen, task, self.preset, {})
-        key = _key(problem, chosen.name, seed, chosen.residual, config.model_dump(), count)
+        config, count = baseline_settings(chosen, task, self.baseline_preset, {})
+        key = _key(problem, chosen.name, seed, config.model_dump(), count, self._code(network_version))
         if key not in self._baselines:
             folder = None if self.folder is None else output_folder(self.folder) / key
             if folder is not None and is_baseline(folder):
@@ -187,7 +248,7 @@ class Bench:
                 self._baselines[key] = train_baseline(
                     task,
                     chosen.name,
-                    preset=self.preset,
+                    preset=self.baseline_preset,
                     seed=seed,
                     folder=folder,
                     resume=folder is not None and folder.exists(),
@@ -201,13 +262,14 @@ class Bench:
         """The queries on which the gate of that model decides."""
         return self.data(name, _split(config), seed + 2**32, config.validation, shape=config.shape)
 
-    def rows(self, key: Sequence[object], compute: Callable[[], list[Row]]) -> list[Row]:
-        """The rows of one part of the table, computed unless they were kept."""
+    def rows(self, key: Sequence[object], compute: Callable[[], list[Row]], module: str) -> list[Row]:
+        """The rows of one part of the table, which ``module`` computes unless they were kept."""
         if self.folder is None:
             return compute()
         # a part may compare any of the dictionaries
         known = {name: [parts.fingerprint() for parts in each.dictionaries.values()] for name, each in PROBLEMS.items()}
-        file = output_folder(self.folder) / f"{_key('rows', *key, self.samples, self.preset, known)}.json"
+        code = solver_version(), experiment_version(module)
+        file = output_folder(self.folder) / f"{_key('rows', *key, self.samples, self.preset, known, code)}.json"
         if file.exists():
             return [Row.from_json(row) for row in json.loads(file.read_text(encoding="utf-8"))]
         rows = compute()
@@ -232,8 +294,19 @@ Figures = Callable[[Bench, Sequence[Row]], Mapping[str, Figure]]
 """The figures of a table's rows, by the stems of their files."""
 
 
+Summary = Callable[[Sequence[Row]], list[Row]]
+"""Rows that follow from those of all parts."""
+
+SUMMARY = "summary"
+"""The part that such rows belong to."""
+
+
 def no_figures(bench: Bench, rows: Sequence[Row]) -> Mapping[str, Figure]:
     return {}
+
+
+def no_summary(rows: Sequence[Row]) -> list[Row]:
+    return []
 
 
 @dataclass(frozen=True)
@@ -241,7 +314,7 @@ class Table:
     """A table as data: named parts, which are computed for every seed and kept one by one, and figures of their rows.
 
     ``fixtures`` are files of other solvers, used if ``HYCOP_FIXTURES`` has them. ``samples`` (per split and seed),
-    ``preset`` and ``seeds`` are its own unless told otherwise.
+    ``preset`` and ``seeds`` are its own unless told otherwise. A ``summary`` compares parts with each other.
     """
 
     name: str
@@ -252,21 +325,63 @@ class Table:
     samples: int = 1
     preset: str = "laptop"
     seeds: int = 3
+    summary: Summary = no_summary
+
+    def named_parts(self, names: Sequence[str] | None) -> Mapping[str, Part]:
+        """Some of the parts, in their order; all of them for None."""
+        for name in names or ():
+            if name not in self.parts:
+                raise UnknownNameError("part", name, self.parts, f"(of table {self.name})")
+        return {name: part for name, part in self.parts.items() if names is None or name in names}
+
+    def parts_about(self, problem: str) -> list[str]:
+        """Names of the parts about a problem: those that begin with its name."""
+        found = [name for name in self.parts if name == problem or name.startswith(f"{problem} ")]
+        if not found:
+            raise UnknownNameError("part", problem, self.parts, f"(of table {self.name})")
+        return found
 
 
-def assembled(table: Table, bench: Bench) -> list[Row]:
-    """The rows of all parts for all seeds; parts that the bench has kept are not computed again."""
+def assembled(table: Table, bench: Bench, parts: Sequence[str] | None = None) -> list[Row]:
+    """The rows of all parts, or of some, for all seeds; parts that the bench has kept are not computed again."""
     there = [name for name in table.fixtures if fixture(name) is not None]
-    jobs = [(name, part, seed) for name, part in table.parts.items() for seed in range(bench.seeds)]
-    tables: list[list[Row]] = []
-    for index, (name, part, seed) in enumerate(jobs):
-        bench.progress(f"{name}, seed {seed}", index / len(jobs))
-        # rows that were computed without a file that exists now do not count
-        tables.append(bench.rows((table.name, name, seed, there), partial(part, bench, seed)))
+    chosen = table.named_parts(parts)
+    rows: list[Row] = []
+    for index, (name, part) in enumerate(chosen.items()):
+        tables = []
+        for seed in range(bench.seeds):
+            bench.progress(f"{name}, seed {seed}", (index + seed / bench.seeds) / len(chosen))
+            # rows that were computed without a file that exists now do not count
+            key = (table.name, name, seed, there)
+            tables.append(bench.rows(key, partial(part, bench, seed), part.__module__))
+        rows += [replace(row, part=name) for row in merged(tables)]
     bench.progress("done", 1.0)
     missing = [name for name in table.fixtures if name not in there]
     if missing:
         bench.remark(
             f"table {table.name}: rows are missing, because {FOLDER} names no folder that has {', '.join(missing)}"
         )
-    return merged(tables)
+    return rows
+
+
+def summarised(table: Table, rows: Sequence[Row]) -> list[Row]:
+    """The rows of a table with its summary, which is made again from all of them."""
+    own = [row for row in rows if row.part != SUMMARY]
+    return [*own, *(replace(row, part=SUMMARY) for row in table.summary(own))]
+
+
+def with_others(table: Table, fresh: Sequence[Row], parts: Sequence[str], known: Sequence[Row]) -> list[Row]:
+    """The rows of the ``parts`` that were computed, among the ``known`` rows of the other parts, in the order of the
+    table. Rows of old files do not name their part: those that were computed again are left out."""
+    again = {row.place for row in fresh}
+    kept = [row for row in known if row.part not in parts and not (row.part == "" and row.place in again)]
+    order = {name: index for index, name in enumerate(table.parts)}
+    return sorted([*kept, *fresh], key=lambda row: order.get(row.part, -1))
+
+
+def read_rows(path: Path) -> list[Row]:
+    """The rows of a table that was written as JSON."""
+    try:
+        return [Row.from_json(row) for row in json.loads(read_text(path))["rows"]]
+    except (ValueError, KeyError, TypeError) as error:
+        raise InvalidInputError(f"{path}: not a table of 'hycop table' ({type(error).__name__}: {error})") from None
