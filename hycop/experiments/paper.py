@@ -29,13 +29,21 @@ def _splits(stem: str) -> tuple[str, ...]:
     return f"{stem}_id", f"{stem}_ood"
 
 
-FIXED = ("deeponet", "fno", "pino", "local-no")
-STEPS = ("ar-unet", "step-local-no", "ar-local-no")
-
-
-def _with(name: str, baselines: tuple[str, ...]) -> tuple[str, ...]:
+def _with(name: str, *baselines: str) -> tuple[str, ...]:
     """The part of a problem, and those of its opponents."""
     return (name, *(f"{name} {other}" for other in ("unsplit", *baselines)))
+
+
+def _fixed(name: str) -> tuple[str, ...]:
+    return _with(name, "deeponet", "fno", "pino", "local-no")
+
+
+def _steps(name: str) -> tuple[str, ...]:
+    return _with(name, "ar-unet", "step-local-no", "ar-local-no")
+
+
+def _line(name: str) -> tuple[str, ...]:
+    return _with(name, "fno", "local-no")
 
 
 POSEIDON = "without Poseidon"
@@ -47,7 +55,7 @@ PUBLISHED = (
         "tab:regime_a",
         "2D compressible Navier–Stokes",
         "ns",
-        (*_with("ns2d-pdebench", ("deeponet", "fno", "pino", "unet")), "ns2d", "ns2d unsplit"),
+        (*_with("ns2d-pdebench", "deeponet", "fno", "pino", "unet"), "ns2d", "ns2d unsplit"),
         note="HyCOP-Hyb: regime-b (compressible flow)",
     ),
     Published(
@@ -55,10 +63,10 @@ PUBLISHED = (
         "tab:regime_a",
         "fixed time, 2D SWE and 2D ADR",
         "fixed-time",
-        (*_with("swe2d", FIXED), *_with("adr2d", FIXED)),
+        (*_fixed("swe2d"), *_fixed("adr2d")),
     ),
-    Published("Table 1(c)", "tab:regime_a", "long horizon, 2D SWE", "trajectory", _with("swe2d", STEPS), note=POSEIDON),
-    Published("Table 1(d)", "tab:regime_a", "long horizon, 2D ADR", "trajectory", _with("adr2d", STEPS)),
+    Published("Table 1(c)", "tab:regime_a", "long horizon, 2D SWE", "trajectory", _steps("swe2d"), note=POSEIDON),
+    Published("Table 1(d)", "tab:regime_a", "long horizon, 2D ADR", "trajectory", _steps("adr2d")),
     Published(
         "Table 2",
         "tab:dambreak",
@@ -92,45 +100,41 @@ PUBLISHED = (
     Published("Table 5(f)", "tab:ablations", "computational cost", "cost", ("swe2d", "swe2d baselines"), note=POSEIDON),
     Published("Table 6", "tab:benchmark_coverage", "benchmark coverage", "coverage", ("facts",)),
     Published("Table 7", "tab:dictionary", "dictionary and policy size", "dictionary"),
-    Published("Table 8(a)", "tab:1d_benchmarks", "1D advection–diffusion", "1d", _with("ad1d", ("fno", "local-no"))),
+    Published("Table 8(a)", "tab:1d_benchmarks", "1D advection–diffusion", "1d", _line("ad1d")),
     Published(
         "Table 8(b)",
         "tab:1d_benchmarks",
         "1D Burgers",
         "1d",
-        (*_with("burgers1d", ("fno", "local-no")), "burgers1d same grid"),
+        (*_line("burgers1d"), "burgers1d same grid"),
     ),
-    Published("Table 8(c)", "tab:1d_benchmarks", "1D shallow water", "1d", _with("swe1d", ("fno", "local-no"))),
-    Published("Table 9", "table:adr_id", "2D ADR, all metrics, in distribution", "fixed-time", _with("adr2d", FIXED)),
+    Published("Table 8(c)", "tab:1d_benchmarks", "1D shallow water", "1d", _line("swe1d")),
+    Published("Table 9", "table:adr_id", "2D ADR, all metrics, in distribution", "fixed-time", _fixed("adr2d")),
+    Published("Table 10", "table:adr_ood", "2D ADR, all metrics, out of distribution", "fixed-time", _fixed("adr2d")),
+    Published("Table 11", "table:app_sw_id", "2D SWE, all metrics, in distribution", "fixed-time", _fixed("swe2d")),
     Published(
-        "Table 10", "table:adr_ood", "2D ADR, all metrics, out of distribution", "fixed-time", _with("adr2d", FIXED)
-    ),
-    Published(
-        "Table 11", "table:app_sw_id", "2D SWE, all metrics, in distribution", "fixed-time", _with("swe2d", FIXED)
-    ),
-    Published(
-        "Table 12", "table:app_sw_ood", "2D SWE, all metrics, out of distribution", "fixed-time", _with("swe2d", FIXED)
+        "Table 12", "table:app_sw_ood", "2D SWE, all metrics, out of distribution", "fixed-time", _fixed("swe2d")
     ),
     Published(
         "Table 13",
         "tab:app_adr_multistep_id",
         "2D ADR trajectory, in distribution",
         "trajectory",
-        _with("adr2d", STEPS),
+        _steps("adr2d"),
     ),
     Published(
         "Table 14",
         "tab:app_adr_multistep_ood",
         "2D ADR trajectory, out of distribution",
         "trajectory",
-        _with("adr2d", STEPS),
+        _steps("adr2d"),
     ),
     Published(
         "Table 15",
         "tab:swe_multistep_id_app",
         "2D SWE trajectory, in distribution",
         "trajectory",
-        _with("swe2d", STEPS),
+        _steps("swe2d"),
         note=POSEIDON,
     ),
     Published(
@@ -138,7 +142,7 @@ PUBLISHED = (
         "tab:swe_multistep_ood_app",
         "2D SWE trajectory, out of distribution",
         "trajectory",
-        _with("swe2d", STEPS),
+        _steps("swe2d"),
         note=POSEIDON,
     ),
     Published("Table 17", "table:adr-zeroshot", "models of AD asked about ADR", "zero-shot"),
