@@ -49,7 +49,7 @@ def truth_version() -> str:
 @lru_cache(maxsize=1)
 def network_version() -> str:
     """The version of the code that trains and runs monolithic baselines, and makes what they learn from."""
-    parts = (*TRUTH, "networks", "primitives/learned", "pretraining", "baselines")
+    parts = (*TRUTH, "networks", "primitives/learned", "pretraining", "baselines/residual")
     return _hashed(tuple(path for name in parts for path in _files(PACKAGE / name)))
 
 
