@@ -49,11 +49,11 @@ class DeepONet(Direct):
         takes long to tell places apart, and the sum over the basis with the size of one product."""
         for layer in (*self.convolutions, *_linear(self.branch), *_linear(self.trunk)):
             nn.init.kaiming_normal_(cast(Tensor, layer.weight), nonlinearity="relu")
-        first, last = _linear(self.trunk)[0], _linear(self.branch)[-1]
+        first, last = _linear(self.trunk)[0], _linear(self.trunk)[-1]
         with torch.no_grad():
             first.weight.mul_(PHASE)
             first.bias.uniform_(-PHASE, PHASE)
-            last.weight.mul_(0.5 * self.basis**-0.5)
+            last.weight.mul_(0.5 * self.basis**-0.5 / PHASE)
 
     def end_state(self, u: Tensor, numbers: Tensor) -> Tensor:
         x = u
