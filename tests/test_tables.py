@@ -12,11 +12,13 @@ from hycop.data import Dataset
 from hycop.evaluation import Composed, Row, Variant, opponents
 from hycop.experiments import (
     assembled,
+    dam_break,
     es,
     find_table,
     fixed_time,
     fixtures,
     interpretation,
+    monolithic,
     one_dimensional,
     resolution,
     robustness,
@@ -31,6 +33,7 @@ from hycop.problems import PROBLEMS, adr, burgers, shallow_water
 from hycop.program import Program, ProgramBatch
 from hycop.schemes import splitting
 from hycop.training import TrainingConfig, source
+from tests.helpers import untrained
 
 SMALLEST = {"samples": 8, "max_steps": 3, "tries": 1, "patterns": 1, "rounds": 1, "iterations": 1, "refinement": 1}
 
@@ -52,6 +55,7 @@ def bench(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Bench:
         return self.data(name, "trajectory" if config.horizon == "trajectory" else "train", seed + 1, 8)
 
     monkeypatch.setattr(Bench, "held_out", held_out)
+    monkeypatch.setattr(Bench, "baseline", untrained, raising=False)
     monkeypatch.setattr(source, "FEWEST_HELD_OUT", 1)
     return Bench(2, 1, lambda text, share: None, "quick", tmp_path)
 
@@ -68,8 +72,8 @@ AT_EQUAL_ERROR = {EQUAL_ERROR, LESS_ACCURATE}
 
 def test_one_dimension(bench: Bench) -> None:
     rows = assembled(find_table("1d"), bench)
-    assert methods(rows, problem="ad1d", split="id", metric="rel_l2") <= {*SPLIT, EQUAL_ERROR}
-    assert methods(rows, problem="swe1d", split="ood", metric="rmse") - AT_EQUAL_ERROR == WHOLE
+    assert methods(rows, problem="ad1d", split="id", metric="rel_l2") <= {*SPLIT, EQUAL_ERROR, "FNO", "LocalNO"}
+    assert methods(rows, problem="swe1d", split="ood", metric="rmse") - AT_EQUAL_ERROR == {*WHOLE, "FNO", "LocalNO"}
     for name in one_dimensional.PAPER:
         for variant in ("", "truth=same grid") if name == "burgers1d" else ("",):
             mine = [row for row in rows if (row.problem, str(row.variant)) == (name, variant)]
@@ -79,8 +83,13 @@ def test_one_dimension(bench: Bench) -> None:
     same = [row for row in rows if row.variant.get("truth") == "same grid" and row.metric == "rel_l2"]
     assert {row.split for row in same} == {"id", "ood"} and all(row.truth.startswith("same grid") for row in same)
     assert all(row.value == 0 for row in same if row.method == "limit")  # which is that truth
-    quoted = {(row.problem, row.split): row.paper for row in rows if row.paper is not None and not row.variant}
+    told = [row for row in rows if row.paper is not None and not row.variant]
+    quoted = {(row.problem, row.split): row.paper for row in told if row.method == "HyCOP"}
     assert quoted["swe1d", "ood"] == 3.07e-2 and len(quoted) == 6
+    theirs = {(row.problem, row.split, row.method, row.metric): row.paper for row in told}
+    assert theirs["swe1d", "ood", "LocalNO", "max_error"] == 3.88 and len(theirs) == 6 + 3 * 2 * 2 * 3
+    trainings = {row.metric for row in rows if (row.method, row.split) == ("FNO", "train")}
+    assert trainings == {"training seconds", "training forward passes"}
     drawn = one_dimensional.figures(bench, rows)
     assert set(drawn) == {f"{name}_{split}" for name in one_dimensional.PAPER for split in ("id", "ood")}
 
@@ -89,15 +98,21 @@ def test_fixed_time(bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     monkeypatch.setenv(fixtures.FOLDER, str(pyclaw_like(tmp_path)))
     rows = assembled(find_table("fixed-time"), bench)
     for split in ("id", "ood", "pyclaw id", "pyclaw ood"):
-        assert methods(rows, problem="swe2d", split=split, metric="crmse_paper") - AT_EQUAL_ERROR == WHOLE
+        found = methods(rows, problem="swe2d", split=split, metric="crmse_paper")
+        assert found - AT_EQUAL_ERROR == {*WHOLE, *monolithic.FIXED_TIME}
     assert not methods(rows, problem="adr2d", metric="crmse_paper")
     judges = [row for row in rows if row.split.startswith("pyclaw")]
     assert {(row.samples, row.time, row.truth) for row in judges if row.metric == "rmse"} == {
         (6, 0.3, "PyClaw 512x512"),
         (2, 0.3, "PyClaw 512x512"),
     }
-    quoted = {(row.problem, row.split, row.metric): row.paper for row in rows if row.paper is not None}
+    told = [row for row in rows if row.paper is not None]
+    quoted = {(row.problem, row.split, row.metric): row.paper for row in told if row.method == "HyCOP"}
     assert quoted["swe2d", "ood", "brmse_paper"] == 4.35e-2 and len(quoted) == 7 * 2 + 8 * 2
+    (one,) = (
+        row for row in told if (row.problem, row.split, row.method, row.metric) == ("adr2d", "ood", "FNO", "rmse")
+    )
+    assert one.paper == 9.58e-2 and len(told) == 5 * len(quoted)
     assert set(fixed_time.figures(bench, rows)) == {"adr2d_id", "adr2d_ood", "swe2d_id", "swe2d_ood"}
 
 
@@ -111,6 +126,10 @@ def test_trajectory(bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert {variant for _, variant in ours} == {f"steps={steps}" for steps in (1, 5, 10, 20)}
     assert ours["adr2d", "steps=20"].time == 0.4 and ours["swe2d", "steps=20"].time == 1.0
     assert ours["swe2d", "steps=5"].paper is not None
+    rolled = {
+        (row.problem, row.split, str(row.variant), row.metric): row.paper for row in rows if row.method == "AR-U-Net"
+    }
+    assert rolled["swe2d", "id", "steps=20", "rel_l2"] == 4.20 and rolled["adr2d", "ood", "steps=1", "rmse"] == 5.05e-2
     drawn = trajectory.figures(bench, rows)
     assert set(drawn) == {f"trajectory_{name}_{split}" for name in ("adr2d", "swe2d") for split in ("id", "ood")}
 
@@ -140,7 +159,8 @@ def test_dam_breaks(bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     rows = assembled(find_table("dambreak"), bench)
     assert methods(rows, split="ritter") == {"unsplit"}
     known = {row.method: row for row in rows if row.metric == "rel_l2 of h" and row.split == "stoker"}
-    assert set(known) - AT_EQUAL_ERROR == {"HyCOP (periodic)", "HyCOP (walls)", CLASSICAL, "unsplit"}
+    expected = {"HyCOP (periodic)", "HyCOP (walls)", CLASSICAL, "unsplit", dam_break.NETWORK}
+    assert set(known) - AT_EQUAL_ERROR == expected and known[dam_break.NETWORK].paper == 3.84e-1
     assert len(set(known) & AT_EQUAL_ERROR) == 1
     found = [row for row in rows if row.metric == "rel_l2 of h"]
     errors = {str(row.variant): row.value for row in found if row.method == "HyCOP (walls)" and row.split == "stoker"}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +28,17 @@ def fixture(name: str) -> Path | None:
     folder = os.environ.get(FOLDER)
     path = None if not folder else Path(folder) / name
     return path if path is not None and path.exists() else None
+
+
+def fixture_version(name: str) -> str | None:
+    """The SHA-256 of a file, as far as it is there."""
+    path = fixture(name)
+    return None if path is None else _hash_of(path, path.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=8)
+def _hash_of(path: Path, changed: int) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def pyclaw() -> dict[str, Dataset]:

@@ -18,7 +18,7 @@ from hycop.dictionary import Dictionary
 from hycop.errors import InvalidInputError, UnknownNameError
 from hycop.evaluation import Row, merged
 from hycop.experiments.code import experiment_version, network_version, solver_version, truth_version
-from hycop.experiments.fixtures import FOLDER, fixture
+from hycop.experiments.fixtures import FOLDER, fixture_version
 from hycop.files import output_folder, read_text, write_json
 from hycop.plots import Figure
 from hycop.pretraining import configured as network_settings
@@ -344,14 +344,14 @@ class Table:
 
 def assembled(table: Table, bench: Bench, parts: Sequence[str] | None = None) -> list[Row]:
     """The rows of all parts, or of some, for all seeds; parts that the bench has kept are not computed again."""
-    there = [name for name in table.fixtures if fixture(name) is not None]
+    there = {name: version for name in table.fixtures if (version := fixture_version(name)) is not None}
     chosen = table.named_parts(parts)
     rows: list[Row] = []
     for index, (name, part) in enumerate(chosen.items()):
         tables = []
         for seed in range(bench.seeds):
             bench.progress(f"{name}, seed {seed}", (index + seed / bench.seeds) / len(chosen))
-            # rows that were computed without a file that exists now do not count
+            # rows that were computed without a file that exists now, or with another one, do not count
             key = (table.name, name, seed, there)
             tables.append(bench.rows(key, partial(part, bench, seed), part.__module__))
         rows += [replace(row, part=name) for row in merged(tables)]
