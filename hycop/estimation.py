@@ -39,7 +39,7 @@ CUT, FINER = 4, 2
 """The refined program is cut this many times as finely; the refined grid is this many times finer."""
 
 LESS_CUT = (3, 2)
-MOST_WORK = 8.0
+MOST_WORK = 7.84
 """Where the work of estimates is more than this times that of the answers, refined programs are cut less finely."""
 
 GRADING = 1.5
@@ -156,10 +156,22 @@ class Runs:
         total: Array = sum((work for _, (_, work) in self.known.values()), self._more)
         return total
 
-    def gap(self, rows: Array, level: Level) -> Gap:
-        """Distances of answers to their refinement, which is computed where it is not known yet."""
-        ladder, query = self.ladder, self.query.take(rows)
+    def refined(self, rows: Array, level: Level) -> Array:
+        """The refinement v of answers at a level; runs that are not known yet are made."""
+        ladder = self.ladder
+        cut = self.outcome(rows, Level(ladder.finer_cut * level.cut, level.refinement)).states
+        if not ladder.refines_grid(self.query):
+            return cut
         own = self.outcome(rows, level).states
+        fine = self.outcome(rows, Level(level.cut, FINER * level.refinement)).states
+        with np.errstate(invalid="ignore", over="ignore"):
+            both: Array = cut + fine - own
+        return both
+
+    def gap(self, rows: Array, level: Level) -> Gap:
+        """Distances of answers to their refinement."""
+        ladder, query = self.ladder, self.query.take(rows)
+        own, both = self.outcome(rows, level).states, self.refined(rows, level)
         cut = self.outcome(rows, Level(ladder.finer_cut * level.cut, level.refinement)).states
         program = ladder.distance(own, cut, query)
         if not ladder.refines_grid(query):
@@ -167,8 +179,6 @@ class Runs:
             unknown = np.full(rows.size, np.inf)
             return Gap(unknown, program, unknown) if ladder.converges else Gap(program, program, np.zeros(rows.size))
         fine = self.outcome(rows, Level(level.cut, FINER * level.refinement)).states
-        with np.errstate(invalid="ignore", over="ignore"):
-            both = cut + fine - own
         return Gap(ladder.distance(own, both, query), program, ladder.distance(own, fine, query))
 
     def unseen(self, rows: Array) -> Array:
@@ -185,7 +195,8 @@ class Runs:
         self._more[rows] += done.work
         half, quarter = (distance(query.u0, other.u0, query) for other in (twice, four))
         ratio = np.divide(half, quarter, out=np.zeros(rows.size), where=quarter > 0)
-        return distance(self.outcome(rows, self.ladder.start).states, done.states, query) * ratio
+        effect = distance(self.outcome(rows, self.ladder.start).states, done.states, query)
+        return np.where(np.isfinite(effect), effect * ratio, np.inf)  # a run that failed tells nothing
 
     def growth(self, rows: Array, level: Level) -> tuple[Array, Array]:
         """Exponents of the work with the cuts of the program and with the refinement of the grid, (batch,) each, from
