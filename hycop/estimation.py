@@ -152,8 +152,8 @@ class Runs:
         return Outcome(states, work)
 
     def work(self) -> Array:
-        """The work of all runs together, (batch,)."""
-        total: Array = sum((work for _, (_, work) in self.known.values()), self._more)
+        """The work of all runs together, (batch,). The order of the sum is that of the levels, whatever was run first."""
+        total: Array = sum((self.known[level][1].work for level in sorted(self.known)), self._more)
         return total
 
     def refined(self, rows: Array, level: Level) -> Array:

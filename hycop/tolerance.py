@@ -143,8 +143,8 @@ class Descent:
         margin = np.zeros(runs.query.batch)
         margin[rows] = np.abs(judge.refined(rows, gap.total) - gap.total)
         cost = climb.cost(level, runs.growth(rows, level)) * self.work[rows, None]
-        for known, (done, _) in list(runs.known.items()):
-            self._try(rows[done[rows]], known, finer, margin)
+        for known in sorted(runs.known):
+            self._try(rows[runs.known[known][0][rows]], known, finer, margin)
         allowed = _room(self.tol, self.unseen[rows]) - margin[rows]
         promising = climb.expected(level, gap, climb.orders(rows)) <= HOPE * allowed[:, None]
         levels = np.array(climb.levels)
