@@ -152,34 +152,36 @@ class Runs:
         return Outcome(states, work)
 
     def work(self) -> Array:
-        """The work of all runs together, (batch,). The order of the sum is that of the levels, whatever was run first."""
+        """The work of all runs together, (batch,), summed in the order of the levels whatever was run first."""
         total: Array = sum((self.known[level][1].work for level in sorted(self.known)), self._more)
         return total
 
+    def refinements(self, level: Level) -> tuple[Level, ...]:
+        """The levels whose answers make the refinement of an answer: a finer program, and a finer grid if that says
+        something."""
+        program = Level(self.ladder.finer_cut * level.cut, level.refinement)
+        grid = Level(level.cut, FINER * level.refinement)
+        return (program, grid) if self.ladder.refines_grid(self.query) else (program,)
+
     def refined(self, rows: Array, level: Level) -> Array:
         """The refinement v of answers at a level; runs that are not known yet are made."""
-        ladder = self.ladder
-        cut = self.outcome(rows, Level(ladder.finer_cut * level.cut, level.refinement)).states
-        if not ladder.refines_grid(self.query):
-            return cut
-        own = self.outcome(rows, level).states
-        fine = self.outcome(rows, Level(level.cut, FINER * level.refinement)).states
+        cut, *fine = (self.outcome(rows, finer).states for finer in self.refinements(level))
         with np.errstate(invalid="ignore", over="ignore"):
-            both: Array = cut + fine - own
+            both: Array = cut + fine[0] - self.outcome(rows, level).states if fine else cut
         return both
 
     def gap(self, rows: Array, level: Level) -> Gap:
         """Distances of answers to their refinement."""
         ladder, query = self.ladder, self.query.take(rows)
-        own, both = self.outcome(rows, level).states, self.refined(rows, level)
-        cut = self.outcome(rows, Level(ladder.finer_cut * level.cut, level.refinement)).states
-        program = ladder.distance(own, cut, query)
-        if not ladder.refines_grid(query):
-            # on too few cells nothing is known of the error of the grid
-            unknown = np.full(rows.size, np.inf)
-            return Gap(unknown, program, unknown) if ladder.converges else Gap(program, program, np.zeros(rows.size))
-        fine = self.outcome(rows, Level(level.cut, FINER * level.refinement)).states
-        return Gap(ladder.distance(own, both, query), program, ladder.distance(own, fine, query))
+        own = self.outcome(rows, level).states
+        program, *grid = (
+            ladder.distance(own, self.outcome(rows, finer).states, query) for finer in self.refinements(level)
+        )
+        if grid:
+            return Gap(ladder.distance(own, self.refined(rows, level), query), program, grid[0])
+        # on too few cells nothing is known of the error of the grid
+        unknown = np.full(rows.size, np.inf)
+        return Gap(program, program, np.zeros(rows.size)) if not ladder.converges else Gap(unknown, program, unknown)
 
     def unseen(self, rows: Array) -> Array:
         """What no refinement removes: the effect of detail of the initial state below the width h of a cell, (batch,).
@@ -201,13 +203,9 @@ class Runs:
     def growth(self, rows: Array, level: Level) -> tuple[Array, Array]:
         """Exponents of the work with the cuts of the program and with the refinement of the grid, (batch,) each, from
         the runs of ``gap``."""
-        own, finer_cut = self.outcome(rows, level).work, self.ladder.finer_cut
-        cut = self.outcome(rows, Level(finer_cut * level.cut, level.refinement)).work
-        with_cuts = np.log(cut / own) / np.log(finer_cut)
-        if not self.ladder.refines_grid(self.query):
-            return with_cuts, np.zeros(rows.size)
-        fine = self.outcome(rows, Level(level.cut, FINER * level.refinement)).work
-        return with_cuts, np.log(fine / own) / np.log(FINER)
+        own = self.outcome(rows, level).work
+        cut, *fine = (np.log(self.outcome(rows, finer).work / own) for finer in self.refinements(level))
+        return cut / np.log(self.ladder.finer_cut), fine[0] / np.log(FINER) if fine else np.zeros(rows.size)
 
 
 def _without_detail(query: Query, factor: int) -> Query:
@@ -316,8 +314,10 @@ def calibrated(ladder: Ladder, held_out: Dataset) -> Calibration | None:
     query = held_out.query.take(some)
     own = ladder.run(query, ladder.start)
     errors = errors_of(ladder.metric, own.states, held_out.truth[some], query)
+    every, runs = np.arange(count), Runs.starting_from(ladder, query, own)
     for finer_cut in (CUT, *LESS_CUT):
-        found = estimate(replace(ladder, finer_cut=finer_cut), query, own, None)
-        if found.work.sum() <= MOST_WORK * own.work.sum():
+        runs = replace(runs, ladder=replace(ladder, finer_cut=finer_cut))  # finer grids are run once
+        work = sum(float(runs.outcome(every, level).work.sum()) for level in runs.refinements(ladder.start))
+        if work <= MOST_WORK * own.work.sum():
             break
-    return Calibration.of(errors, found.distance, query.time, finer_cut)
+    return Calibration.of(errors, runs.gap(every, ladder.start).total, query.time, finer_cut)
