@@ -10,7 +10,6 @@ import numpy as np
 from hycop.errors import InvalidInputError
 from hycop.estimation import (
     CUT,
-    FINER,
     OWN_CUT,
     Calibration,
     Estimate,
@@ -211,6 +210,7 @@ class Judge:
 class Climb:
     """Where each query stands on the ladder, and the order of its grid: NaN until two grids have been tried."""
 
+    ladder: Ladder
     levels: tuple[Level, ...]
     level: Array
     order: Array
@@ -221,7 +221,7 @@ class Climb:
     def of(cls, ladder: Ladder, query: Query) -> Climb:
         unknown = np.full(query.batch, np.nan)
         levels = levels_of(ladder, query)
-        return cls(levels, np.tile(levels[0], (query.batch, 1)), unknown, np.full((query.batch, 2), np.nan))
+        return cls(ladder, levels, np.tile(levels[0], (query.batch, 1)), unknown, np.full((query.batch, 2), np.nan))
 
     def advance(self, rows: Array, level: Level, gap: Gap, growth: tuple[Array, Array], allowed: Array) -> Array:
         """Moves queries at one level to the next; returns those that moved."""
@@ -238,7 +238,7 @@ class Climb:
         following = np.array(self.levels)[np.argmin(np.where(near, cost, np.inf), axis=1)]
         found = near.any(axis=1)
         # a finer grid is known already, and shows the order
-        known = Level(level.cut, FINER * level.refinement)
+        known = self.ladder.finer_grid_than(level)
         if known in self.levels:
             following[~found & hoped] = known
             found |= hoped
