@@ -177,6 +177,30 @@ def checked_output(path: str | os.PathLike[str]) -> Path:
     return path
 
 
+def _is_there(path: Path) -> bool:
+    """Whether there is a file or folder; errors of names that no system accepts are raised."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
+def checked_folder(path: str | os.PathLike[str]) -> Path:
+    """The path, if it is a folder that can be written or one can be made there. Commands check this before they
+    compute."""
+    path = Path(path)
+    try:
+        there = next(part for part in (path, *path.absolute().parents) if _is_there(part))
+    except (OSError, ValueError) as error:
+        raise OutputError(f"{path}: cannot be made a folder ({_reason(error)}); choose another") from None
+    if not there.is_dir():
+        raise OutputError(f"{path}: {there} is a file; give a folder")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise OutputError(f"{path}: folder {there} cannot be written; choose another or change its permissions")
+    return path
+
+
 def output_folder(path: str | os.PathLike[str]) -> Path:
     """The folder; it is made if needed."""
     path = Path(path)

@@ -14,7 +14,7 @@ from hycop.data import Dataset
 from hycop.dictionary import Dictionary
 from hycop.equation import Equation
 from hycop.errors import InvalidSampleError
-from hycop.estimation import CUT, GRADING, Calibration, Estimate, Ladder, calibrated, estimate
+from hycop.estimation import GRADING, Calibration, Estimate, Ladder, calibrated, estimate
 from hycop.execution import Outcome, measure
 from hycop.features import Observed
 from hycop.grid import Array, changed
@@ -181,7 +181,9 @@ class Model:
         programs, values, outside = self.compose(query)
         own = measure(programs, self.dictionary, query, refinement=self.refinement)
         features = dict(zip(self.scope.view.features.names, values.features.T, strict=True))
-        ladder, calibration = self.ladder, self._calibration(query)
+        calibration = self._calibration(query)
+        # what is doubled without a calibration is the distance to a grid twice as fine
+        ladder = replace(self, calibration=calibration).ladder
         refinement = np.full(query.batch, self.refinement)
         if tol is None:
             return Answer(
@@ -217,8 +219,9 @@ class Model:
         def classical(query: Query, cut: int) -> ProgramBatch:
             return self.classical().programs(query).with_graded_substeps(cut, GRADING)
 
-        finer_cut = CUT if self.calibration is None else self.calibration.finer_cut
-        return Ladder(own, classical, self.dictionary, self.refinement, self.record.config.metric, finer_cut)
+        plain = Ladder(own, classical, self.dictionary, self.refinement, self.record.config.metric)
+        known = self.calibration
+        return plain if known is None else replace(plain, finer_cut=known.finer_cut, finer_grid=known.finer_grid)
 
     def calibrated(self, held_out: Dataset) -> Model:
         """The model with its error estimates calibrated on queries that it was not trained on."""

@@ -301,6 +301,20 @@ def test_the_command_writes_page_json_and_figures(run_folder: Path, tmp_path: Pa
     assert min(drawn.values()) > 5000
 
 
+def test_results_that_cannot_be_written_are_refused_first(tmp_path: Path) -> None:
+    """Neither the model nor the data are looked at."""
+    (tmp_path / "file").write_text("")
+    for command in (["diagnose", "none"], ["enrich", "none", tmp_path / "out"]):
+        done = hycop_command(*command, "--data", "none.nc", "--json", tmp_path / "no" / "d.json")
+        assert done.returncode == 2 and done.stderr.count("\n") == 1 and "there is no folder" in done.stderr
+    for words in (
+        ["diagnose", "none", "--figures", tmp_path / "file" / "in"],
+        ["enrich", "none", tmp_path / "file" / "in"],
+    ):
+        done = hycop_command(*words, "--data", "none.nc")
+        assert done.returncode == 2 and done.stderr.count("\n") == 1 and "is a file; give a folder" in done.stderr
+
+
 def bad_files(folder: Path) -> dict[str, tuple[Path, str]]:
     data = DATA["adr2d"].take(slice(0, 2))
     states = data.states

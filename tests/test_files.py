@@ -14,6 +14,7 @@ import pytest
 from hycop.errors import DatasetError, InvalidInputError, OutputError
 from hycop.files import (
     check_claim,
+    checked_folder,
     checked_input,
     checked_report,
     provenance,
@@ -112,3 +113,14 @@ def test_temporary_neighbours_of_odd_names_fit_and_are_found(tmp_path: Path) -> 
         temporary.write_text("left by a kill")
         remove_leftovers(tmp_path / name)
         assert not temporary.exists()
+
+
+def test_a_folder_is_checked_before_it_is_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for good in (tmp_path, tmp_path / "new", tmp_path / "new" / "deeper"):
+        assert checked_folder(good) == good and not (tmp_path / "new").exists()
+    for bad in (tmp_path / "file", tmp_path / "file" / "in" / "it"):
+        with pytest.raises(OutputError, match=r"^[^\n]*file is a file; give a folder$"):
+            checked_folder(bad)
+    with pytest.raises(OutputError, match="cannot be made a folder"):
+        checked_folder(tmp_path / ("long" * 100))

@@ -12,8 +12,7 @@ from hycop.cli.terminal import say, tell
 from hycop.data import Dataset
 from hycop.data.pdebench import PDEBENCH
 from hycop.diagnosis import diagnose, figures
-from hycop.errors import OutputError
-from hycop.files import naming, output_folder, replacing
+from hycop.files import checked_folder, naming, output_folder, replacing
 from hycop.model import Model
 from hycop.problems import PROBLEMS, problem_of
 from hycop.surrogate import HyCOP
@@ -34,8 +33,8 @@ def diagnose_command(
 
     Example: hycop diagnose runs/adr --data ood.nc --json diagnosis.json --figures figures
     """
-    if figures_folder is not None and figures_folder.exists() and not figures_folder.is_dir():
-        raise OutputError(f"--figures {figures_folder}: is a file; give a folder")
+    if figures_folder is not None:
+        checked_folder(figures_folder)
     model = HyCOP.load(folder)
     data = _data(model.model, data_file, Reading(samples, frames, None, tuple(param or ())))
     with naming(data_file):

@@ -11,7 +11,7 @@ from hycop.cli.common import JsonOption, Reading, SeedOption, app, check_boundar
 from hycop.cli.terminal import say
 from hycop.enrichment import Closure, enrich
 from hycop.errors import InvalidInputError, OutputError, UnknownNameError
-from hycop.files import naming
+from hycop.files import checked_folder, naming
 from hycop.problems import problem_of
 from hycop.surrogate import HyCOP
 
@@ -45,6 +45,7 @@ def enrich_command(
     """
     if target.exists():
         raise OutputError(f"{target}: exists already; choose another folder")
+    checked_folder(target)
     if closure not in get_args(Closure):
         raise UnknownNameError("--closure", closure, get_args(Closure))
     if inputs and closure == "symbolic":

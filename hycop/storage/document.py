@@ -156,6 +156,7 @@ class CalibrationPart(_Part):
     samples: Annotated[int, Field(ge=1)]
     curvature: float = 0.0
     finer_cut: Annotated[int, Field(ge=2, le=64)] = 4
+    finer_grid: Annotated[float, Field(gt=1, le=8)] = 2.0
 
 
 class ScopePart(_Part):

@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from hycop.errors import IncompatibleError, InvalidInputError
-from hycop.grid import BOUNDARIES, Array, Grid
-from hycop.networks import Architecture
+from hycop.errors import InvalidInputError
+from hycop.grid import BOUNDARIES, Array
 from hycop.primitive import checked_duration, sub_steps
 from hycop.primitives.learned.chunks import FLOPS_PER_UPDATE, in_chunks
+from hycop.primitives.learned.trained import Trained
 from hycop.query import Channel, Setting
-
-if TYPE_CHECKING:
-    from hycop.networks.module import Increment
 
 REACH = 0.5
 """Largest product of a Runge–Kutta step and the Lipschitz constant: the error is then below 1e-3 of the change."""
@@ -30,7 +27,7 @@ STAGES = ((0.0, 1 / 6), (0.5, 1 / 3), (0.5, 1 / 3), (1.0, 1 / 6))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class NeuralClosure:
+class NeuralClosure(Trained):
     """u_t = R(u, c) with a trained network R of the state u and some coefficients c, the same at all times.
 
     - ``architecture`` is that of the network as data, see ``hycop.networks``. It is told the number 1 and the
@@ -56,7 +53,7 @@ class NeuralClosure:
     measured: Mapping[str, float] = field(default_factory=dict)
     weights: Mapping[str, Array] = field(default_factory=dict, init=False)
 
-    order: ClassVar[float | None] = None
+    source: ClassVar[str] = "load the model that holds it"
 
     def __post_init__(self) -> None:
         for name in ("states", "spreads", "inputs"):
@@ -74,10 +71,8 @@ class NeuralClosure:
         if not isinstance(self.process, str) or not self.process:
             raise InvalidInputError("process of a closure: a name is needed")
         plan = self.plan
-        sizes = {"channels": len(self.states), "numbers": 1 + len(self.inputs), "timed": 1 + len(self.inputs)}
-        for name, count in sizes.items():
-            if plan[name] != count:
-                raise InvalidInputError(f"network {plan.family}: {name} is {plan[name]}, but there are {count}")
+        numbers = 1 + len(self.inputs)
+        self._check_sizes(channels=len(self.states), numbers=numbers, timed=numbers)
         if not set(self.boundary) <= BOUNDARIES or len(self.boundary) != plan["axes"]:
             raise InvalidInputError("a closure needs one boundary for each of its axes")
         if set(self.spreads) != set(self.states) or set(self.rates) != set(self.states):
@@ -88,42 +83,12 @@ class NeuralClosure:
             raise InvalidInputError("a range of a closure ends before it begins")
 
     def __repr__(self) -> str:
-        count = sum(array.size for array in self.weights.values())
         told = f" and {', '.join(self.inputs)}" if self.inputs else ""
-        return f"NeuralClosure({self.plan.family} of {', '.join(self.states)}{told}, {count} parameters)"
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_module"}
-
-    @property
-    def plan(self) -> Architecture:
-        return Architecture.of(self.architecture)
+        return f"NeuralClosure({self.plan.family} of {', '.join(self.states)}{told}, {self._parameters()} parameters)"
 
     @property
     def advances(self) -> frozenset[str]:
         return frozenset({self.process})
-
-    @property
-    def boundaries(self) -> frozenset[str]:
-        """Those that it was trained with; all if it takes each cell by itself."""
-        return BOUNDARIES if self.plan.kind.pointwise else frozenset(self.boundary)
-
-    def arrays(self) -> Mapping[str, Array]:
-        return self.weights
-
-    def with_arrays(self, arrays: Mapping[str, Array]) -> NeuralClosure:
-        """The same closure with other weights, which must have the names and shapes of its architecture."""
-        wanted = self.plan.shapes()  # says so if torch is missing
-        from hycop.networks.module import check_shapes  # torch is imported when a network is used
-
-        check_shapes({name: np.shape(array) for name, array in arrays.items()}, wanted)
-        out = object.__new__(NeuralClosure)
-        kept = {name: np.array(array, dtype=np.float32) for name, array in arrays.items()}
-        for name, array in kept.items():
-            if not np.isfinite(array).all():
-                raise InvalidInputError(f"weights: array '{name}' has a NaN or infinite value; train the network again")
-        out.__dict__.update({**self.__getstate__(), "weights": kept})
-        return out
 
     def seen(self, u: Array, setting: Setting) -> tuple[Array, Array]:
         """What the network sees: channels about 0 and of size 1, and the numbers 1, c_1, … (batch, number)."""
@@ -175,18 +140,10 @@ class NeuralClosure:
 
     def example(self, seed: int) -> tuple[Array, Setting]:
         """Smooth states within the trained range, on a small box of length one."""
-        rng, axes, batch = np.random.default_rng(seed), self.plan["axes"], 3
-        grid = Grid.box((12, 15, 10)[:axes], 1.0, self.boundary, batch)
+        rng, batch = np.random.default_rng(seed), 3
+        grid = self._example_grid(batch)
         params = {name: rng.uniform(*ends, batch) for name, ends in self.inputs.items()}
-        u = np.empty((batch, len(self.states), *grid.shape))
-        for channel, (low, high) in enumerate(self.states.values()):
-            # cosines have no gradient at the ends, so they suit every boundary
-            wave = sum(
-                rng.uniform(-1, 1, (batch,) + (1,) * axes) * np.cos(2 * np.pi * (1 + axis // 2) * x)
-                for axis, x in enumerate(grid.centres())
-            )
-            u[:, channel] = 0.5 * (low + high) + 0.2 * (high - low) * wave / axes
-        return u, Setting(grid, tuple(map(Channel, self.states)), params)
+        return self._example_states(rng, grid), Setting(grid, tuple(map(Channel, self.states)), params)
 
     def _mean_rate(self, u: Array, h: Array, setting: Setting) -> Array:
         """The weighted rate of the stages of one Runge–Kutta step."""
@@ -198,24 +155,3 @@ class NeuralClosure:
 
     def _steps(self, tau: Array) -> Array:
         return np.maximum(sub_steps(tau * self.lipschitz / REACH), 1)
-
-    def _check_setting(self, setting: Setting) -> None:
-        names = [channel.name for channel in setting.channels]
-        if names != list(self.states) or setting.grid.axes != self.plan["axes"]:
-            raise IncompatibleError(
-                f"{self!r} was trained for {self.plan['axes']} axes and channels {', '.join(self.states)}: the query "
-                f"has {setting.grid.axes} and {', '.join(names)}"
-            )
-
-    def _built(self) -> Increment:
-        """The module with its weights, made once in each process."""
-        if "_module" not in self.__dict__:
-            if not self.weights:
-                raise InvalidInputError(f"{self!r} has no weights; load the model that holds it, or give arrays")
-            from hycop.networks.module import set_arrays
-
-            module = self.plan.build()
-            set_arrays(module, self.weights)
-            object.__setattr__(self, "_module", module.eval())
-        built: Increment = self.__dict__["_module"]
-        return built

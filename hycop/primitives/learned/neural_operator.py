@@ -4,27 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from hycop.errors import IncompatibleError, InvalidInputError
-from hycop.grid import BOUNDARIES, Array, Grid
-from hycop.networks import Architecture
+from hycop.errors import InvalidInputError
+from hycop.grid import BOUNDARIES, Array
 from hycop.primitive import MOST_SUB_STEPS, checked_duration
 from hycop.primitives.learned.chunks import FLOPS_PER_UPDATE, in_chunks
 from hycop.primitives.learned.numbers import Numbers
+from hycop.primitives.learned.trained import Trained
 from hycop.query import Channel, Setting
-
-if TYPE_CHECKING:
-    from hycop.networks.module import Increment
 
 STATE_SLACK = 0.05
 """Share of its width by which a state may leave the trained range of values."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class NeuralOperator:
+class NeuralOperator(Trained):
     """A trained network N: u ↦ u + N(u, n(τ)), the identity for τ = 0 to the bit.
 
     ``architecture`` is that of the network as data, see ``hycop.networks``. It is told dimensionless ``numbers`` (kind
@@ -48,7 +45,7 @@ class NeuralOperator:
     measured: Mapping[str, float] = field(default_factory=dict)
     weights: Mapping[str, Array] = field(default_factory=dict, init=False)
 
-    order: ClassVar[float | None] = None
+    source: ClassVar[str] = "load it with hycop.load_primitive"
 
     def __post_init__(self) -> None:
         for name in ("states", "numbers", "ranges", "spreads"):
@@ -70,10 +67,7 @@ class NeuralOperator:
             raise InvalidInputError(f"numbers of a network of {plan['axes']} axes: there is no such axis")
         if not self.processes or not set(self.boundary) <= BOUNDARIES or len(self.boundary) != plan["axes"]:
             raise InvalidInputError("a network needs processes, and one boundary for each of its axes")
-        sizes = {"channels": len(self.states), "numbers": len(self.numbers), "timed": len(told.timed)}
-        for name, count in sizes.items():
-            if plan[name] != count:
-                raise InvalidInputError(f"network {plan.family}: {name} is {plan[name]}, but there are {count}")
+        self._check_sizes(channels=len(self.states), numbers=len(self.numbers), timed=len(told.timed))
         if any(not low < high for low, high in self.states.values()):
             raise InvalidInputError(f"network {plan.family}: a range of values ends before it begins")
         if self.spreads and (set(self.spreads) != set(self.states) or any(not s > 0 for _, s in self.spreads.values())):
@@ -82,15 +76,7 @@ class NeuralOperator:
             raise InvalidInputError(f"network {plan.family}: conserved channels must be channels of the state")
 
     def __repr__(self) -> str:
-        count = sum(array.size for array in self.weights.values())
-        return f"NeuralOperator({self.plan.family}, {'+'.join(self.processes)}, {count} parameters)"
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_module"}
-
-    @property
-    def plan(self) -> Architecture:
-        return Architecture.of(self.architecture)
+        return f"NeuralOperator({self.plan.family}, {'+'.join(self.processes)}, {self._parameters()} parameters)"
 
     @property
     def told(self) -> Numbers:
@@ -104,28 +90,6 @@ class NeuralOperator:
     @property
     def conserves(self) -> frozenset[str]:
         return frozenset(self.conserved)
-
-    @property
-    def boundaries(self) -> frozenset[str]:
-        """Those that it was trained with; all if it takes each cell by itself."""
-        return BOUNDARIES if self.plan.kind.pointwise else frozenset(self.boundary)
-
-    def arrays(self) -> Mapping[str, Array]:
-        return self.weights
-
-    def with_arrays(self, arrays: Mapping[str, Array]) -> NeuralOperator:
-        """The same network with other weights, which must have the names and shapes of its architecture."""
-        wanted = self.plan.shapes()  # says so if torch is missing
-        from hycop.networks.module import check_shapes  # torch is imported when a network is used
-
-        check_shapes({name: np.shape(array) for name, array in arrays.items()}, wanted)
-        out = object.__new__(NeuralOperator)
-        kept = {name: np.array(array, dtype=np.float32) for name, array in arrays.items()}
-        for name, array in kept.items():
-            if not np.isfinite(array).all():
-                raise InvalidInputError(f"weights: array '{name}' has a NaN or infinite value; train the network again")
-        out.__dict__.update({**self.__getstate__(), "weights": kept})
-        return out
 
     def seen(self, u: Array, duration: Array, setting: Setting) -> tuple[Array, Array, Array]:
         """What the network sees of a step: states in their units, about 0 and of size 1, and the numbers; and the unit
@@ -177,38 +141,20 @@ class NeuralOperator:
 
     def example(self, seed: int) -> tuple[Array, Setting]:
         """Smooth states within the trained range, on a small box of length one."""
-        rng, axes, batch = np.random.default_rng(seed), self.plan["axes"], 3
-        shape = (12, 15, 10)[:axes]
-        grid = Grid.box(shape, 1.0, self.boundary, batch)
+        rng, batch = np.random.default_rng(seed), 3
+        grid = self._example_grid(batch)
         params = {
             name: rng.uniform(*self.ranges[name], batch)
             for name, (kind, _) in self.numbers.items()
             if kind not in ("transit", "time")
         }
-        setting = Setting(grid, tuple(map(Channel, self.states)), params)
-        u = np.empty((batch, len(self.states), *shape))
-        for channel, (low, high) in enumerate(self.states.values()):
-            # cosines have no gradient at the ends, so they suit every boundary
-            wave = sum(
-                rng.uniform(-1, 1, (batch,) + (1,) * axes) * np.cos(2 * np.pi * (1 + axis // 2) * x)
-                for axis, x in enumerate(grid.centres())
-            )
-            u[:, channel] = 0.5 * (low + high) + 0.2 * (high - low) * wave / axes
-        return u, setting
+        return self._example_states(rng, grid), Setting(grid, tuple(map(Channel, self.states)), params)
 
     def _steps(self, u: Array, duration: Array, setting: Setting) -> Array:
         steps = self.told.substeps(u, duration, setting)
         if steps.max(initial=1.0) > MOST_SUB_STEPS:
             raise InvalidInputError(f"a duration needs {steps.max():.3g} sub-steps of a network; make it shorter")
         return steps
-
-    def _check_setting(self, setting: Setting) -> None:
-        names = [channel.name for channel in setting.channels]
-        if names != list(self.states) or setting.grid.axes != self.plan["axes"]:
-            raise IncompatibleError(
-                f"{self!r} was trained for {self.plan['axes']} axes and channels {', '.join(self.states)}: the query "
-                f"has {setting.grid.axes} and {', '.join(names)}"
-            )
 
     def _increment(self, u: Array, duration: Array, setting: Setting) -> Array:
         """One step of the network for each sample."""
@@ -218,16 +164,3 @@ class NeuralOperator:
             if name in self.conserved:
                 out[:, channel] -= out[:, channel].mean(axis=tuple(range(1, u.ndim - 1)), keepdims=True)
         return unit * out
-
-    def _built(self) -> Increment:
-        """The module with its weights, made once in each process."""
-        if "_module" not in self.__dict__:
-            if not self.weights:
-                raise InvalidInputError(f"{self!r} has no weights; load it with hycop.load_primitive, or give arrays")
-            from hycop.networks.module import set_arrays
-
-            module = self.plan.build()
-            set_arrays(module, self.weights)
-            object.__setattr__(self, "_module", module.eval())
-        built: Increment = self.__dict__["_module"]
-        return built
