@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +17,6 @@ from hycop.cli import main
 from hycop.data import Dataset, write_pdebench
 from hycop.data.gas import encode
 from hycop.dictionary import Dictionary
-from hycop.evaluation import Composed
 from hycop.grid import Array, Grid
 from hycop.primitives import (
     CentralEuler,
@@ -30,9 +28,7 @@ from hycop.primitives import (
     SpectralDiffusion,
     SqrtDensityViscosity,
 )
-from hycop.problems import find_problem
 from hycop.query import Channel, Query, Setting
-from hycop.schemes import splitting
 
 # ------------------------------------------------------------------------------------------- the command line
 
@@ -266,20 +262,11 @@ def tiny_network(
     return bare.with_arrays({name: 0.02 * rng.normal(size=shape) for name, shape in bare.plan.shapes().items()})
 
 
-@dataclass(frozen=True)
-class Untrained:
-    """In place of a trained baseline: Lie's splitting with the problem's dictionary."""
+def tiny_baselines(patch: pytest.MonkeyPatch) -> None:
+    """Baselines of tables learn next to nothing, in seconds."""
+    from hycop.baselines import training
 
-    problem: str
-    seconds: float = 1.0
-    passes: float = 10.0
-    curve: tuple[float, ...] = (1.0,)
-
-    @property
-    def solver(self) -> Composed:
-        return Composed(splitting("Lie"), find_problem(self.problem).dictionary)
-
-
-def untrained(bench: object, problem: str, name: str, seed: int = 0) -> Untrained:
-    """In place of ``Bench.baseline``, which would train a network."""
-    return Untrained(problem)
+    least = {"trajectories": 12, "rounds": 2, "batch": 12, "rate": 1e-3}
+    patch.setattr(training, "PRESETS", dict.fromkeys(training.PRESETS, least))
+    patch.setattr(training, "LAPTOP_ROUNDS", {})
+    patch.setattr(training, "FEWER", 1)
