@@ -1,6 +1,7 @@
 """HyCOP: fast, readable surrogates of PDE solvers, composed from simple ones."""
 
 from hycop import metrics
+from hycop.baselines import load_baseline, train_baseline
 from hycop.conformance import check_primitive
 from hycop.data import Dataset, load, save
 from hycop.diagnosis import Diagnosis, diagnose, name_missing
@@ -64,6 +65,7 @@ __all__ = [
     "fingerprint",
     "limit",
     "load",
+    "load_baseline",
     "load_primitive",
     "measure",
     "metrics",
@@ -77,6 +79,7 @@ __all__ = [
     "splitting",
     "swap",
     "trace",
+    "train_baseline",
 ]
 
 
