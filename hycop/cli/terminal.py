@@ -6,8 +6,9 @@ Text may come from files and paths, so brackets are no markup, and control chara
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
+from math import isfinite
 from typing import Any
 
 from rich.console import Console
@@ -15,6 +16,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from hycop.evaluation import CURVE, Row
+from hycop.metrics import METRICS
 
 
 def visible(text: str) -> str:
@@ -96,33 +98,45 @@ MANY = 5
 
 
 def print_rows(rows: Sequence[Row]) -> None:
-    """One table per problem, split, dictionary, boundary and time, the source paper's figures in brackets; learning
-    curves are for files. Rows without a method are facts."""
+    """One table per problem, split, boundary and time, the source paper's figures in brackets, the lowest error of each
+    metric in bold; learning curves are for files. Rows without a method are facts."""
     tables: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
         if row.metric != CURVE:
             # times in single precision are shown without what that adds to their digits
             shown = row.time if isinstance(row.time, str) else f"{row.time:.6g}"
-            parts = row.dictionary if row.method else ""
-            tables.setdefault((row.problem, row.split, parts, row.grid, row.boundary, shown), []).append(row)
-    for (name, split, dictionary, cells, boundary, time), chosen in tables.items():
+            tables.setdefault((row.problem, row.split, bool(row.method), row.grid, row.boundary, shown), []).append(row)
+    for (name, split, contest, cells, boundary, time), chosen in tables.items():
         first = chosen[0]
-        if not first.method:
+        if not contest:
             show(_facts(f"{name}, {cells}", chosen))
             continue
         ends = "" if boundary == "periodic" else f"boundary {boundary}, "
+        parts = {row.dictionary for row in chosen}
+        with_parts = f"dictionary {first.dictionary}, " if len(parts) == 1 and first.dictionary else ""
         title = (
-            f"{name}, {split}, dictionary {dictionary}, {cells}, {ends}T={time}, "
-            f"{counted(first.samples, 'sample')} x {counted(first.seeds, 'seed')}"
+            f"{name}, {split}, {with_parts}{cells}, {ends}T={time}, "
+            f"{counted(first.samples, 'sample')} x {counted(max(row.seeds for row in chosen), 'seed')}"
         )
         metrics, methods = len({row.metric for row in chosen}), len(_by_method(chosen))
         layout = _metrics_as_columns if metrics <= MANY else _metrics_as_lines if methods <= MANY else _one_by_one
         show(layout(title, chosen))
 
 
-def _value(row: Row) -> str:
+def _best(rows: Sequence[Row]) -> set[int]:
+    """The rows (by identity) with the lowest error of a variant and metric, where there is a contest; the limit of a
+    dictionary takes no part."""
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        if row.metric in METRICS and not row.is_limit and isfinite(row.value):
+            groups.setdefault((str(row.variant), row.metric), []).append(row)
+    return {id(min(mine, key=lambda row: row.value)) for mine in groups.values() if len(mine) > 1}
+
+
+def _value(row: Row, best: Collection[int] = ()) -> Text:
     spread = f" ± {row.std:.1g}" if row.seeds > 1 else ""
-    return f"{row.value:.3g}{spread}" + ("" if row.paper is None else f" [{row.paper:.3g}]")
+    text = f"{row.value:.3g}{spread}" + ("" if row.paper is None else f" [{row.paper:.3g}]")
+    return Text(text, style="bold" if id(row) in best else "")
 
 
 def _cost(row: Row) -> tuple[str, str]:
@@ -136,48 +150,56 @@ def _facts(title: str, rows: Sequence[Row]) -> RichTable:
     return grid
 
 
-def _by_method(rows: Sequence[Row]) -> dict[tuple[str, str], dict[str, Row]]:
-    """Rows by variant and method, then metric; cheapest first."""
-    lines: dict[tuple[str, str], dict[str, Row]] = {}
+Line = tuple[str, str, str]
+"""Variant, method and dictionary: the last is empty where all rows of a table have the same."""
+
+
+def _by_method(rows: Sequence[Row]) -> dict[Line, dict[str, Row]]:
+    """Rows by variant, method and dictionary, then metric; cheapest first."""
+    lines: dict[Line, dict[str, Row]] = {}
+    several = len({row.dictionary for row in rows}) > 1
     for row in sorted(rows, key=lambda row: (str(row.variant), row.work or float("inf"))):
-        lines.setdefault((str(row.variant), row.method), {})[row.metric] = row
+        parts = row.dictionary if several else ""
+        lines.setdefault((str(row.variant), row.method, parts), {})[row.metric] = row
     return lines
 
 
 def _metrics_as_columns(title: str, rows: Sequence[Row]) -> RichTable:
-    metrics = list(dict.fromkeys(row.metric for row in rows))
-    variants = any(row.variant for row in rows)
+    metrics, lines, best = list(dict.fromkeys(row.metric for row in rows)), _by_method(rows), _best(rows)
+    variants, several = any(row.variant for row in rows), any(parts for _, _, parts in lines)
     grid = RichTable(title=title)
-    for heading in ("method", *(("variant",) if variants else ())):
+    for heading in ("method", *(("dictionary",) if several else ()), *(("variant",) if variants else ())):
         grid.add_column(heading, overflow="fold")
     for heading in (*metrics, "work", "ms/sample"):
         grid.add_column(heading, justify="right")
-    for (variant, method), mine in _by_method(rows).items():
-        values = [_value(mine[metric]) if metric in mine else "" for metric in metrics]
+    for (variant, method, parts), mine in lines.items():
+        values = [_value(mine[metric], best) if metric in mine else "" for metric in metrics]
         cost = _cost(next(iter(mine.values())))
-        grid.add_row(method, *((variant,) if variants else ()), *values, *cost)
+        about = (*((parts,) if several else ()), *((variant,) if variants else ()))
+        grid.add_row(method, *about, *values, *cost)
     return grid
 
 
 def _one_by_one(title: str, rows: Sequence[Row]) -> RichTable:
     """Neither all metrics nor all methods fit side by side."""
-    grid = RichTable("method", "variant", "metric", title=title)
+    grid, best = RichTable("method", "dictionary", "variant", "metric", title=title), _best(rows)
     grid.add_column("value", justify="right")
-    for (variant, method), mine in _by_method(rows).items():
+    for (variant, method, parts), mine in _by_method(rows).items():
         for metric, row in mine.items():
-            grid.add_row(method, variant, metric, _value(row))
+            grid.add_row(method, parts, variant, metric, _value(row, best))
     return grid
 
 
 def _metrics_as_lines(title: str, rows: Sequence[Row]) -> RichTable:
-    columns = _by_method(rows)
+    columns, best = _by_method(rows), _best(rows)
     grid = RichTable("metric", title=title)
-    for variant, method in columns:
-        grid.add_column(f"{method} {variant}".strip(), justify="right", overflow="fold")
+    for line in columns:
+        variant, method, parts = line
+        grid.add_column(" ".join(filter(None, (method, parts, variant))), justify="right", overflow="fold")
     for metric in dict.fromkeys(row.metric for row in rows):
-        values = [_value(mine[metric]) if metric in mine else "" for mine in columns.values()]
+        values = [_value(mine[metric], best) if metric in mine else "" for mine in columns.values()]
         grid.add_row(metric, *values)
     costs = [_cost(next(iter(mine.values()))) for mine in columns.values()]
-    for label, line in zip(("work", "ms/sample"), zip(*costs, strict=True), strict=True):
-        grid.add_row(label, *line)
+    for label, numbers in zip(("work", "ms/sample"), zip(*costs, strict=True), strict=True):
+        grid.add_row(label, *numbers)
     return grid
