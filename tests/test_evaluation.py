@@ -75,7 +75,7 @@ def test_rows_carry_everything(data: hycop.Dataset) -> None:
     rows = evaluate(contenders, [data, other], limit_of=DictionaryLimit(dictionary), metrics=["rel_l2", "max_error"])
     keys = (
         "problem split method dictionary variant time grid metric value std seeds samples work "
-        "seconds_per_sample truth limit paper boundary"
+        "seconds_per_sample truth limit paper boundary part"
     )
     assert list(rows[0].to_json()) == keys.split()
     assert rows[0].method == str(program) and rows[0].seeds == 2 and rows[0].std > 0
