@@ -124,7 +124,8 @@ class Descent:
 
     The refinement v of an answer tells the error of any coarser answer w, and better than the refinement of w does:
     ‖w − u‖ ≤ ‖w − v‖ + ‖v − u‖. The last part is taken to be what the estimate of the refined answer adds to its
-    distance to v; as the calibration itself, that is no bound for every query. Trying w takes one run that costs less than the answer, and no refinement of w.
+    distance to v; as the calibration itself, that is no bound for every query. Trying w takes one run that costs less
+    than the answer, and no refinement of w.
     """
 
     runs: Runs
