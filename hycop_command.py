@@ -37,8 +37,8 @@ def main() -> None:
         with suppress(OSError):
             print("hycop: interrupted before it began", file=sys.stderr)
         _leave()
-    except SystemExit as end:
-        if end.code == INTERRUPTED:
+    except SystemExit as ended:
+        if ended.code == INTERRUPTED:
             _leave()
         raise
 

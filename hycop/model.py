@@ -13,7 +13,7 @@ from hycop.corrections import Correction, corrected
 from hycop.data import Dataset
 from hycop.dictionary import Dictionary
 from hycop.equation import Equation
-from hycop.errors import InvalidSampleError
+from hycop.errors import InvalidInputError, InvalidSampleError
 from hycop.estimation import GRADING, Calibration, Estimate, Ladder, calibrated, estimate
 from hycop.execution import Outcome, measure
 from hycop.features import Observed
@@ -165,6 +165,12 @@ class Model:
 
     def corrected_setting(self, setting: Setting) -> Setting:
         known = changed(setting, params=corrected(setting.params, self.corrections))
+        for name, correction in self.corrections.items():
+            if name in known.params and name in self.equation.coefficients:
+                try:
+                    self.equation.coefficients[name].check(name, known.params[name])
+                except InvalidInputError as error:
+                    raise InvalidInputError(f"{error}; this is after the model's correction, {correction}") from None
         self.equation.check_bounds(known)
         return known
 

@@ -7,7 +7,6 @@ from dataclasses import is_dataclass, replace
 from typing import NamedTuple
 
 from hycop.dictionary import Dictionary
-from hycop.equation import Equation
 from hycop.errors import IncompatibleError, InvalidInputError, NonFiniteStateError
 from hycop.grid import Grid
 from hycop.metrics import rel_l2
@@ -46,9 +45,9 @@ def swap(
     """A new model with the policy, theta and features of the old one, and with other ``boundary`` or ``primitives``.
 
     A primitive is given as an object, by its name (``MusclAdvection``), as a network folder, or by the name of a
-    dictionary that has it
-    (``muscl``), of any problem with this equation. If a primitive cannot handle the new boundary, the error names those
-    that can; with ``auto`` the one of highest order replaces it.
+    dictionary that has it (``muscl``), of any problem with this equation, or with this process if the equation was
+    enriched. If a primitive cannot handle the new boundary, the error names those that can; with ``auto`` the one of
+    highest order replaces it.
 
     Processes that commute in one box may not commute in another: a program with a single step of advection is exact in
     a periodic box and poor between walls. ``substeps`` cuts every program that many times finer. By default, leaving
@@ -56,7 +55,7 @@ def swap(
     """
     _check_parts(model, primitives)
     before = model.model
-    offered = _offered(before.equation)
+    offered = _offered(before)
     grid = Grid.box((1,) * before.box.axes, before.box.lengths, before.box.boundary)
     after = grid if boundary is None else grid.with_boundary(boundary)
     changes = [] if after.boundary == grid.boundary else [f"boundary {grid.boundary_name} → {after.boundary_name}"]
@@ -163,9 +162,26 @@ def _substeps(model: Model, boundary: tuple[str, ...], asked: int | None) -> int
     return min(ELSEWHERE * model.substeps, MOST_SUBSTEPS)
 
 
-def _offered(equation: Equation) -> dict[str, Dictionary]:
-    """The dictionaries of all problems with the same equation, by name."""
-    return {name: parts for known in problems_with(equation) for name, parts in PROBLEMS[known].dictionaries.items()}
+def _offered(model: Model) -> dict[str, Dictionary]:
+    """The dictionaries of all problems with the model's equation, by name.
+
+    An enriched equation may be that of no problem. Then a problem with the same channels and axes offers its primitives
+    for the processes that it has a primitive of the model's own kind for: there it means the same by their names."""
+    known = problems_with(model.equation)
+    if known:
+        return {name: parts for one in known for name, parts in PROBLEMS[one].dictionaries.items()}
+    kinds = {(type(one), one.advances) for one in model.dictionary.values()}
+    offered: dict[str, Dictionary] = {}
+    for problem in PROBLEMS.values():
+        if problem.equation.channels != model.equation.channels or len(problem.lengths) != model.box.axes:
+            continue
+        every = [one for parts in problem.dictionaries.values() for one in parts.values()]
+        shared = {one.advances for one in every if (type(one), one.advances) in kinds}
+        for name, parts in problem.dictionaries.items():
+            some = {key: one for key, one in parts.items() if one.advances in shared}
+            if some:
+                offered[name] = Dictionary({**offered.get(name, {}), **some})
+    return offered
 
 
 def _found(name: str, other: str | Primitive, old: Primitive, offered: Mapping[str, Dictionary]) -> Primitive:

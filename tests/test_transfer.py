@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,7 @@ import hycop
 from hycop.errors import IncompatibleError, InvalidInputError, UnknownNameError
 from hycop.features import Observed
 from hycop.grid import Array
-from hycop.primitives import MusclAdvection, UpwindAdvection
+from hycop.primitives import ExactLogistic, MusclAdvection, SpectralAdvection, UpwindAdvection
 from hycop.query import Query
 from hycop.surrogate import HyCOP
 from hycop.transfer import unsettled
@@ -118,9 +118,48 @@ def test_what_cannot_be_swapped_is_refused_with_what_can(model: HyCOP) -> None:
         HyCOP.of(replace(model.model, equation=own)), boundary="wall", auto=True
     )  # the same by another name
     other = replace(own, coefficients={**own.coefficients, "k": hycop.Coefficient("rate")})
-    unknown = HyCOP.of(replace(model.model, equation=other))
+    named = HyCOP.of(replace(model.model, equation=other))
+    assert hycop.swap(named, boundary="wall", auto=True)  # another equation, with the same primitives
+    unknown = HyCOP.of(replace(named.model, dictionary=named.dictionary.swapping("advection", OwnSpectral())))
     with pytest.raises(IncompatibleError, match=r"does not know the boundary wall$"):
         hycop.swap(unknown, boundary="wall", auto=True)
+
+
+@dataclass(frozen=True)
+class OwnSpectral(SpectralAdvection):
+    """Somebody's own."""
+
+
+@dataclass(frozen=True)
+class OwnAdvection(UpwindAdvection):
+    """Somebody's own."""
+
+
+@dataclass(frozen=True)
+class Closure(ExactLogistic):
+    """A process that no problem knows."""
+
+    advances = frozenset({"closure"})
+
+
+def test_an_enriched_equation_keeps_the_primitives_of_its_processes(model: HyCOP) -> None:
+    inner = model.model
+    enriched = replace(
+        inner,
+        equation=inner.equation.with_process("closure"),
+        dictionary=inner.dictionary.adding("closure", Closure()),
+    )
+    walls = hycop.swap(HyCOP.of(enriched), boundary="wall", auto=True).model
+    assert isinstance(walls.dictionary["advection"], MusclAdvection)
+    assert walls.dictionary["closure"] == Closure()
+    named = hycop.swap(HyCOP.of(enriched), primitives={"advection": "upwind"}).model
+    assert isinstance(named.dictionary["advection"], UpwindAdvection)
+    with pytest.raises(IncompatibleError, match="dictionary muscl has none that advances closure alone"):
+        hycop.swap(HyCOP.of(enriched), primitives={"closure": "muscl"})
+    # a process of the same name, advanced by a primitive of another kind, may be another process
+    foreign = replace(enriched, dictionary=enriched.dictionary.swapping("advection", OwnAdvection()))
+    with pytest.raises(IncompatibleError, match="advection"):
+        hycop.swap(HyCOP.of(foreign), primitives={"advection": "upwind"})
 
 
 def test_what_no_longer_commutes_is_seen_and_made_finer(model: HyCOP) -> None:

@@ -163,11 +163,11 @@ def evaluate_command(
     Example: hycop evaluate adr2d --scheme all --split id --json schemes.json
     Example: hycop evaluate runs/adr --compare
     """
+    check_counts(**{"--samples": samples, "--seeds": seeds, "--refinement": refinement})
     if is_baseline(name):
         idle: dict[str, object] = {"scheme": scheme, "program": program, "dictionary": dictionary}
         idle |= {"refinement": refinement, "compare": compare or None, "force": force or None}
         refuse_options(f"for the baseline {name}", **idle)
-        check_counts(**{"--samples": samples, "--seeds": seeds})
         reading = Reading(samples, frames, shape, tuple(param or ()), boundary)
         every = range(seed or 0, (seed or 0) + (seeds or 3))
         box: dict[str, Any] = {"shape": shape_of(shape), "boundary": boundary_of(boundary)}
@@ -180,18 +180,15 @@ def evaluate_command(
         idle |= {"data": data_file, "frames": frames, "param": param, "seeds": seeds, "shape": shape}
         idle |= {"boundary": boundary, "refinement": refinement, "compare": compare or None, "force": force or None}
         refuse_options(f"for the network {name}", **idle)
-        check_counts(**{"--samples": samples})
         evaluate_network(name, split, samples or 100, seed or 0, times_of(times), json_file)
         return
     model = HyCOP.load(name) if Path(name).is_dir() else None
     chosen = find_problem(name if model is None else model.model.equation.name)
     _refuse_idle(name, model, compare, program, force)
-    check_counts(**{"--samples": samples, "--seeds": seeds, "--refinement": refinement})
     # what can be refused is refused before anything is computed
     trial = Trial.of(
         chosen,
-        # opponents see the corrected coefficients too
-        None if model is None else HyCOP.of(model.model.uncorrected),
+        None if model is None else HyCOP.of(model.model.uncorrected),  # opponents see corrected coefficients too
         dictionary=dictionary,
         refinement=refinement,
         metrics=metric,
@@ -199,24 +196,14 @@ def evaluate_command(
         program=None if program is None else program_of(program),
         compare=compare,
     )
-    if data_file is not None:
-        ours = {} if data_file.suffix.lower() in PDEBENCH else {"shape": shape, "boundary": boundary}
-        refuse_options(DRAWN, split=split, seed=seed, seeds=seeds, times=times, **ours)
-        asked = _in_file(trial, data_file, Reading(samples, frames, shape, tuple(param or ()), boundary))
-    else:
-        refuse_options("without --data", frames=frames, param=param)
-        splits = split or (["id", "ood"] if compare else ["id"])
-        where: dict[str, Any] = {"shape": shape_of(shape), "times": times_of(times), "boundary": boundary_of(boundary)}
-        asked = _drawn(trial, splits, samples or 100, seed or 0, seeds or 3, **where)
+    reading = Reading(samples, frames, shape, tuple(param or ()), boundary)
+    asked = _asked(trial, data_file, reading, split, seed=seed, seeds=seeds, times=times)
     if not force:
         _check_durations(trial, asked.times)
     with naming(data_file, asked.per_sample):
         check_boundaries(chosen, trial.dictionary, asked.grid, run=None if model is None or dictionary else Path(name))
         rows = [row for datasets in asked.datasets for row in _judged(trial, datasets, model)]
-    if model is not None and asked.grid.boundary != model.model.box.boundary:
-        tell(f"{data_file or name}: answered with another boundary ({asked.grid.boundary_name}) than the model's")
-    if model is not None and data_file is None and (changes := model.model.record.changes):
-        tell(f"{name}: {'; '.join(changes)}. The drawn truth is that of {chosen.name}; --data gives other data")
+    _tell_differences(model, name, data_file, asked.grid, chosen.name)
     print_rows(rows)
     report_json(json_file, {"rows": [row.to_json() for row in rows]})
 
@@ -229,6 +216,14 @@ def _refuse_idle(name: str, model: HyCOP | None, compare: bool, program: str | N
         refuse_options("without --program", force=force or None)
 
 
+def _tell_differences(model: HyCOP | None, name: str, data_file: Path | None, grid: Grid, problem: str) -> None:
+    """Says where the question is not the one that the model was trained for."""
+    if model is not None and grid.boundary != model.model.box.boundary:
+        tell(f"{data_file or name}: answered with another boundary ({grid.boundary_name}) than the model's")
+    if model is not None and data_file is None and (changes := model.model.record.changes):
+        tell(f"{name}: {'; '.join(changes)}. The drawn truth is that of {problem}; --data gives other data")
+
+
 @dataclass(frozen=True)
 class Asked:
     """Queries to judge by: for each split a dataset per seed, their grid and times, and how many a sample has."""
@@ -237,6 +232,28 @@ class Asked:
     grid: Grid
     times: Array
     per_sample: int = 1
+
+
+def _asked(
+    trial: Trial,
+    file: Path | None,
+    reading: Reading,
+    split: list[str] | None,
+    *,
+    seed: int | None,
+    seeds: int | None,
+    times: str | None,
+) -> Asked:
+    """The queries of a file, or else drawn ones; options that have no meaning for these are refused."""
+    shape, boundary = reading.shape, reading.boundary
+    if file is not None:
+        ours = {} if file.suffix.lower() in PDEBENCH else {"shape": shape, "boundary": boundary}
+        refuse_options(DRAWN, split=split, seed=seed, seeds=seeds, times=times, **ours)
+        return _in_file(trial, file, reading)
+    refuse_options("without --data", frames=reading.frames, param=reading.params or None)
+    splits = split or (["id", "ood"] if trial.compare else ["id"])
+    where: dict[str, Any] = {"shape": shape_of(shape), "times": times_of(times), "boundary": boundary_of(boundary)}
+    return _drawn(trial, splits, reading.samples or 100, seed or 0, seeds or 3, **where)
 
 
 def _in_file(trial: Trial, file: Path, reading: Reading) -> Asked:
