@@ -22,8 +22,9 @@ from hycop.networks.spectral import SpectralConvolution
 
 
 class Case(NamedTuple):
-    """How a family is tried: its rate, and (rounds, largest error) of the short and the long form of each test. The short
-    forms only show that it learns; what a family is to reach stands in the long ones."""
+    """How a family is tried: its rate, and (rounds, largest error) of the short and the long form of each test.
+
+    The short forms only show that it learns; what a family is to reach stands in the long ones."""
 
     rate: float
     fit: tuple[tuple[int, float], tuple[int, float]]
