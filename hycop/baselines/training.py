@@ -15,7 +15,7 @@ from hycop.baselines.registry import find_baseline
 from hycop.baselines.residual import ResidualLesson, residual_of
 from hycop.data import Dataset
 from hycop.errors import InvalidInputError, UnknownNameError
-from hycop.networks import imported
+from hycop.networks import find_family, imported
 from hycop.pretraining import Lesson, PretrainingConfig, Task, configured, pretrain, trained
 from hycop.primitives.learned import NeuralOperator
 from hycop.problems import Problem
@@ -38,7 +38,7 @@ PRESETS: Mapping[str, Mapping[str, int | float]] = {
 LAPTOP_ROUNDS: Mapping[str, int] = {"local-no": 20, "uno-direct": 16, "deeponet": 120}
 """Rounds of the preset ``laptop`` where a network is much dearer or cheaper than the others."""
 
-RATES: Mapping[str, float] = {"fno": 4e-3, "local-no": 4e-3, "deeponet": 1e-3}
+RATES: Mapping[str, float] = {"fno": 4e-3, "local-no": 4e-3, "uno-direct": 4e-3}
 """Largest rates of learning of the presets ``quick`` and ``laptop`` that are not 2e-3: those that led furthest in short
 trials on held-out solutions of ``adr2d``."""
 
@@ -101,7 +101,10 @@ def baseline_settings(
     if isinstance(count, bool) or not isinstance(count, int) or not 6 <= count <= 10**6:
         raise InvalidInputError(f"setting {TRAJECTORIES} is {count!r:.40}: a whole number from 6 to 1000000 is needed")
     shape = problem.settings.get("shape")
-    return configured("paper", chosen.family, {**({} if shape is None else {"shape": shape}), **asked}), count
+    given = {} if shape is None else {"shape": shape}
+    if "cells" in find_family(chosen.family).options:  # local kernels are made for one grid
+        given["cells"] = tuple(asked.get("shape") or shape or problem.shape)[0]
+    return configured("paper", chosen.family, {**given, **asked}), count
 
 
 def replace_config(config: PretrainingConfig, data: Dataset, given: bool) -> PretrainingConfig:

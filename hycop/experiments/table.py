@@ -12,6 +12,7 @@ from time import perf_counter
 from typing import Any
 
 from hycop.baselines import Monolith, find_baseline, is_baseline, load_baseline, train_baseline
+from hycop.baselines.selftest import self_test
 from hycop.baselines.training import baseline_settings, baseline_times
 from hycop.data import Dataset, load, save
 from hycop.dictionary import Dictionary
@@ -242,6 +243,7 @@ class Bench:
             if folder is not None and is_baseline(folder):
                 self._baselines[key] = load_baseline(folder)
             else:
+                self._check_self_test(chosen.family)
                 begin = None if chosen.begins_from is None else self.baseline(problem, chosen.begins_from, seed)
                 times = baseline_times(chosen, task)
                 data = self.data(problem, "train", 2**33, count, times=times, shape=config.shape, estimated=0)
@@ -257,6 +259,19 @@ class Bench:
                     verbose=False,
                 )
         return self._baselines[key]
+
+    def _check_self_test(self, family: str) -> None:
+        """Refuses a network that cannot learn what it should; what passed is kept."""
+        file = (
+            None
+            if self.folder is None
+            else self.folder / f"{_key('self-test', family, self._code(network_version))}.json"
+        )
+        if file is None or not file.exists():
+            report = self_test(family)
+            report.raise_if_failed()
+            if file is not None:
+                write_json(file, [check._asdict() for check in report])
 
     def held_out(self, name: str, seed: int, config: TrainingConfig) -> Dataset:
         """The queries on which the gate of that model decides."""
