@@ -31,7 +31,7 @@ from hycop.experiments.table import Bench
 from hycop.grid import Grid
 from hycop.query import Query
 from hycop.storage.network import load_primitive
-from tests.helpers import hycop_command
+from tests.helpers import hycop_command, tiny_baselines
 
 ADR = hycop.problem("adr2d")
 TINY: dict[str, Any] = {"trajectories": 24, "rounds": 2, "shape": (16, 16), "verbose": False}
@@ -185,7 +185,7 @@ def test_it_is_a_contender_like_any_other(fno: Path) -> None:
 
 
 def test_the_bench_keeps_baselines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hycop.baselines.training.PRESETS", {"quick": {"trajectories": 12, "rounds": 1, "width": 2}})
+    tiny_baselines(monkeypatch)
     bench = Bench(2, 1, lambda text, share: None, "quick", tmp_path)
     made = bench.baseline("ad1d", "unet")
     again = Bench(2, 1, lambda text, share: None, "quick", tmp_path).baseline("ad1d", "unet")

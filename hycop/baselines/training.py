@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -101,9 +101,10 @@ def baseline_settings(
     if isinstance(count, bool) or not isinstance(count, int) or not 6 <= count <= 10**6:
         raise InvalidInputError(f"setting {TRAJECTORIES} is {count!r:.40}: a whole number from 6 to 1000000 is needed")
     shape = problem.settings.get("shape")
-    given = {} if shape is None else {"shape": shape}
+    given: dict[str, Any] = {} if shape is None else {"shape": shape}
     if "cells" in find_family(chosen.family).options:  # local kernels are made for one grid
-        given["cells"] = tuple(asked.get("shape") or shape or problem.shape)[0]
+        along: Sequence[int] = asked.get("shape") or shape or problem.shape
+        given["cells"] = along[0]
     return configured("paper", chosen.family, {**given, **asked}), count
 
 
