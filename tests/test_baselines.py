@@ -25,6 +25,7 @@ from hycop.baselines import (
     train_baseline,
 )
 from hycop.baselines.residual import RATES, residual_of
+from hycop.baselines.selftest import Goal, Stated
 from hycop.errors import InvalidInputError, UnknownNameError
 from hycop.evaluation import Contender, evaluate
 from hycop.experiments.table import Bench
@@ -221,6 +222,14 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     on_file = hycop_command("evaluate", "fno", "--data", "out.nc", "--json", "own.json", folder=tmp_path)
     assert on_file.returncode == 0, on_file.stderr
     assert json.loads((tmp_path / "own.json").read_text())["rows"][0]["value"] < 1e-6
+
+
+def test_its_self_test_on_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = Stated(4e-3, Goal(2, 9.0), Goal(1, 9.0), Goal(1, 1e-9))
+    monkeypatch.setattr("hycop.baselines.selftest.STATED", {"fno": few})
+    told = hycop_command("check", "baseline:pino")  # whose network is that of FNO
+    assert told.returncode == 2 and "FAIL  pure advection" in told.stdout and "2 of 3 checks passed" in told.stdout
+    assert hycop_command("check", "baseline:fnoo").returncode == 2
 
 
 @pytest.mark.parametrize(

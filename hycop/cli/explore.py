@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 from rich.table import Table as RichTable
 
+from hycop.baselines import find_baseline
+from hycop.baselines.selftest import self_test
 from hycop.cli.common import (
     DictionaryOption,
     JsonOption,
@@ -142,21 +144,27 @@ def check(
     target: Annotated[
         str,
         typer.Argument(
-            metavar="MODULE:NAME|NET", help="Primitive, as package.module:Name, file.py:Name or a network folder."
+            metavar="MODULE:NAME|NET|baseline:NAME",
+            help="Primitive, as package.module:Name, file.py:Name or a network folder; or a baseline, as baseline:fno.",
         ),
     ],
     seed: SeedOption = 0,
     json_file: JsonOption = None,
 ) -> None:
-    """Prove a primitive: identity, semigroup, declared order, conservation, boundaries, work.
+    """Prove a primitive (identity, semigroup, declared order, conservation, boundaries, work), or the network of a
+    baseline (it fits eight samples, and learns two flows whose answer is known).
 
     Example: hycop check hycop.primitives:MusclAdvection
+    Example: hycop check baseline:fno
     """
     if seed < 0:
         raise InvalidInputError(f"--seed is {seed}: a whole number, at least 0, is needed")
-    is_folder = is_network(target) or Path(target).is_dir()
-    found = load_network(target).primitive if is_folder else load_primitive(target)
-    report = check_primitive(found, seed)
+    kind, _, name = target.partition(":")
+    if kind == "baseline":
+        report = self_test(find_baseline(name).family)
+    else:
+        is_folder = is_network(target) or Path(target).is_dir()
+        report = check_primitive(load_network(target).primitive if is_folder else load_primitive(target), seed)
     say(str(report))
     report_json(json_file, {"target": target, "passed": report.passed, "checks": [each._asdict() for each in report]})
     if not report.passed:
