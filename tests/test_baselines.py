@@ -241,6 +241,7 @@ def test_its_self_test_on_the_command_line(monkeypatch: pytest.MonkeyPatch) -> N
         (("fno", "adr2d", "--preset", "huge"), "preset"),
         (("fno", "adr2d", "--set", "trajectories=2"), "trajectories"),
         (("fno", "adr2d", "--set", "breadth=2"), "breadth"),
+        (("fno", "adr2d", "--set", "samples=20"), "trajectories"),
         (("unet", "adr2d", "--set", "modes=2"), "modes"),
         (("fno", "adr2d", "--seed", "-1"), "--seed"),
         (("fno", "adr2d", "--data", "missing.nc"), "missing.nc"),

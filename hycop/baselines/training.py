@@ -19,7 +19,9 @@ from hycop.networks import find_family, imported
 from hycop.pretraining import Lesson, PretrainingConfig, Task, configured, pretrain, trained
 from hycop.primitives.learned import NeuralOperator
 from hycop.problems import Problem
-from hycop.storage.network import BASELINE
+from hycop.progress import counting
+from hycop.storage.network import BASELINE, is_network
+from hycop.training.checkpoint import RunFolderError
 
 SNAPSHOTS = 20
 """Later frames of a drawn trajectory, as in the source paper."""
@@ -43,8 +45,11 @@ RATES: Mapping[str, float] = {"fno": 4e-3, "local-no": 4e-3, "uno-direct": 4e-3}
 trials on held-out solutions of ``adr2d``."""
 
 FEWER = 4
-"""Where a solution has many frames, the preset ``laptop`` draws so many times fewer, and has as many times more
-rounds: each takes one pair of frames of every solution."""
+"""Where a solution has many frames, so many times fewer are drawn, for as many times more rounds: each round takes one
+pair of frames of every solution."""
+
+IDLE = ("samples", "held_out", "midway", "longest", "rough")
+"""Settings of ``pretrain`` that mean nothing here."""
 
 
 def train_baseline(
@@ -68,12 +73,18 @@ def train_baseline(
     """
     chosen = find_baseline(name)
     imported(chosen.family)  # before anything is computed or written
+    if folder is not None and is_network(folder):
+        raise RunFolderError(f"{folder}: holds a network already; choose another folder")
     config, count = baseline_settings(chosen, problem, preset, settings)
     lesson, about = _lesson(chosen, problem, begin)
-    given = data is not None
-    data = _checked(chosen, data) if data is not None else drawn(chosen, problem, count, seed, config.shape)
-    kept = replace_config(config, data, given)
-    task = Task(problem, problem.processes, kept, chosen.family, seed, data)
+    if data is not None:
+        data = _checked(chosen, data)
+        config = config.model_copy(update={"shape": data.setting.grid.shape})
+    else:
+        data = _drawn(chosen, problem, count, seed, config.shape, verbose)
+    held_out = max(1, data.samples // 6)
+    each_once = {"samples": data.samples - held_out, "held_out": max(2, held_out)}
+    task = Task(problem, problem.processes, config.model_copy(update=each_once), chosen.family, seed, data)
     about = {BASELINE: chosen.name, TRAJECTORIES: data.samples, **_box(data), **about}
     return Monolith(chosen, trained(task, folder, resume, verbose, lesson, about))
 
@@ -91,11 +102,16 @@ def baseline_settings(
     """The settings of training, and how many solutions are drawn."""
     if preset not in PRESETS:
         raise UnknownNameError("preset", preset, PRESETS)
+    for key in IDLE:
+        if key in settings:
+            raise InvalidInputError(
+                f"setting {key}: has no effect on a baseline; {TRAJECTORIES}=… is the number of solutions"
+            )
     base: dict[str, Any] = {"cycles": 2, "patience": 10**6, "rate": RATES.get(chosen.family, 2e-3), **PRESETS[preset]}
     if preset == "laptop":
         base["rounds"] = LAPTOP_ROUNDS.get(chosen.family, base["rounds"])
-        if chosen.protocol == "step":
-            base |= {TRAJECTORIES: base[TRAJECTORIES] // FEWER, "rounds": FEWER * base["rounds"]}
+    if chosen.protocol == "step" and preset != "quick":
+        base |= {TRAJECTORIES: base[TRAJECTORIES] // FEWER, "rounds": FEWER * base["rounds"]}
     asked = {**base, **chosen.options, **chosen.settings, **settings}
     count = asked.pop(TRAJECTORIES)
     if isinstance(count, bool) or not isinstance(count, int) or not 6 <= count <= 10**6:
@@ -108,17 +124,15 @@ def baseline_settings(
     return configured("paper", chosen.family, {**given, **asked}), count
 
 
-def replace_config(config: PretrainingConfig, data: Dataset, given: bool) -> PretrainingConfig:
-    """Each round sees every solution once, on the grid of the data."""
-    held_out = max(1, data.samples // 6)
-    shape = data.setting.grid.shape if given else config.shape
-    return config.model_copy(update={"samples": data.samples - held_out, "held_out": max(2, held_out), "shape": shape})
-
-
-def drawn(chosen: Baseline, problem: Problem, count: int, seed: int, shape: tuple[int, ...] | None) -> Dataset:
+def _drawn(
+    chosen: Baseline, problem: Problem, count: int, seed: int, shape: tuple[int, ...] | None, verbose: bool
+) -> Dataset:
     """Solutions of the problem in its training range."""
-    times = baseline_times(chosen, problem)
-    return problem.sample(count, "train", seed + 2**33, times=times, shape=shape, estimated=0)
+    options: dict[str, Any] = {"times": baseline_times(chosen, problem), "shape": shape, "estimated": 0}
+    if not verbose:
+        return problem.sample(count, "train", seed + 2**33, **options)
+    with counting(count, f"truth of {problem.name}") as advance:
+        return problem.sample(count, "train", seed + 2**33, progress=advance, **options)
 
 
 def baseline_times(chosen: Baseline, problem: Problem) -> list[float]:
