@@ -30,7 +30,7 @@ def bench(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Bench:
         monkeypatch.setattr(family, "FINEST", {1: 64, 2: 32})
     monkeypatch.setattr(opponents, "SUBSTEPS", (1,))
     monkeypatch.setattr(unsplit, "STEPS", (1, 4))
-    monkeypatch.setattr(unsplit, "FINER", (0.25,))
+    monkeypatch.setattr(unsplit, "REACHES", (0.5,))
     for name in ("ad2d", "adr2d", "swe2d"):
         small = replace(PROBLEMS[name], shape=(8, 8), settings=SMALLEST, presets={}, estimated=0)
         monkeypatch.setitem(PROBLEMS, name, small)

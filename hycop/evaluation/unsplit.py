@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -22,14 +22,14 @@ EQUAL_ERROR = 1.02
 COSTED = 4
 """Queries on which the work of every rung is measured."""
 
-STAGES: Mapping[int, float] = {2: 1.0, 4: 2.0}
-"""Stages of the exponential methods that are tried, with the ``reach`` up to which each is taken as stable."""
+STAGES = (2, 4)
+"""Stages of the exponential methods that are tried."""
 
 STEPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
-"""Fewest steps that are tried."""
+"""Numbers of steps that are tried, the same for all samples."""
 
-FINER = (0.5, 0.25, 0.125, 0.0625, 0.03125)
-"""Fractions of the stable ``reach`` that are tried, for steps that suit each sample."""
+REACHES = (8.0, 4.0, 2.0, 1.0, 0.5, 0.25, 0.125, 0.0625, 0.03125)
+"""Values of ``reach`` that are tried, for steps that suit each sample; the first are stable if L damps enough."""
 
 COURANT = (2.0, 1.0, 0.5, 0.25, 0.125)
 """Multiples of its own Courant number that are tried for a solver that has one."""
@@ -60,10 +60,10 @@ def ladder(parts: Sequence[Primitive], whole: Primitive | None = None) -> tuple[
     if all(hasattr(part, "symbol") for part in parts):
         return (Rung(ExponentialRungeKutta(tuple(parts)), "exact", 1.0),)
     found = []
-    for stages, stable in STAGES.items():
-        method = ExponentialRungeKutta(tuple(parts), stages, reach=stable)
+    for stages in STAGES:
+        method = ExponentialRungeKutta(tuple(parts), stages)
         found += [Rung(replace(method, steps=steps), f"ETDRK{stages} steps", steps) for steps in STEPS]
-        found += [Rung(replace(method, reach=part * stable), f"ETDRK{stages} reach", part * stable) for part in FINER]
+        found += [Rung(replace(method, reach=reach), f"ETDRK{stages} reach", reach) for reach in REACHES]
     return tuple(found)
 
 

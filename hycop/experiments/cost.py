@@ -59,7 +59,7 @@ def _data(bench: Bench, seed: int) -> Dataset:
 def _composed(bench: Bench, seed: int) -> list[Row]:
     learned = COURSE.learned(bench, seed)
     inner = learned.model.model
-    rival = UnsplitRival.of(bench, learned, seed)
+    rival = UnsplitRival.of(learned, bench.held_out(COURSE.problem, seed, inner.record.config))
     everyone = [
         Contender("HyCOP", learned.model, label_of(inner)),
         Contender(CLASSICAL, classical_alone(inner), label_of(inner)),

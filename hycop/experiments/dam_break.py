@@ -162,7 +162,8 @@ def _dry(bench: Bench, seed: int) -> list[Row]:
 
 def _wet_unsplit(bench: Bench, seed: int) -> list[Row]:
     """The step was chosen on the periodic queries of the policy, as the policy was."""
-    rival = UnsplitRival.of(bench, bench.learned(SOURCE, seed), seed)
+    learned = bench.learned(SOURCE, seed)
+    rival = UnsplitRival.of(learned, bench.held_out(SOURCE, seed, learned.model.model.record.config))
     assert rival is not None, "shallow water has an unsplit solver"
     return _on_wet_beds([replace(rival.contender, solver=rival.rung.solver(), boundary="wall")])
 

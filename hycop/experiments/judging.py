@@ -37,11 +37,14 @@ UNSPLIT = "unsplit"
 """The dictionary of a problem, and the method, that solves the whole equation in one primitive."""
 
 EQUAL_ERROR, LESS_ACCURATE = "unsplit at equal error", "unsplit, less accurate than HyCOP"
-"""The unsplit solver with the time step that makes it no worse than the model on held-out queries, at the least work;
-and where no step does, the most accurate."""
+"""The unsplit solver with the time step that makes it no worse than the model on held-out queries of the same split, at
+the least work; and where no step does, the most accurate."""
 
 JUDGES = 64
 """Held-out queries on which that step is chosen, at most."""
+
+HELD_OUT = 2**32
+"""Added to a seed for the held-out queries."""
 
 Paper = Mapping[str, float]
 """The source paper's relative L2 errors, by split."""
@@ -147,6 +150,23 @@ def compared(
     return [replace(row, paper=known.get(row.metric) if row.method == "HyCOP" else None) for row in plain_limit(found)]
 
 
+def judges_for(bench: Bench, learned: Learned, seed: int, data: Dataset) -> Dataset:
+    """Held-out queries like those of a dataset: of the same split, grid and time; or those of the model's gate, if the
+    data come from elsewhere.
+
+    A classical solver takes the step that its queries need, also where the model was not trained: it is told their
+    split, so that it is as strong as it can be.
+    """
+    inner = learned.model.model
+    chosen = find_problem(inner.equation.name)
+    if data.problem != chosen.name or data.split not in chosen.splits:
+        return bench.held_out(chosen.name, seed, inner.record.config)
+    elapsed = data.times[:, 1] - data.times[:, 0]
+    times = (float(elapsed[0]),) if (elapsed == elapsed[0]).all() else None
+    count = min(JUDGES, bench.samples)
+    return bench.data(chosen.name, data.split, seed + HELD_OUT, count, shape=data.setting.grid.shape, times=times)
+
+
 @dataclass(frozen=True)
 class UnsplitRival:
     """The unsplit solver whose time step was chosen so that its error on held-out queries is that of a model."""
@@ -158,10 +178,9 @@ class UnsplitRival:
     refinement: int
 
     @classmethod
-    def of(
-        cls, bench: Bench, learned: Learned, seed: int, *, gated: bool = True, truth: Truth = as_given
-    ) -> UnsplitRival | None:
-        """None for a dictionary with a primitive that has neither a symbol nor a rate."""
+    def of(cls, learned: Learned, judge: Dataset, *, gated: bool = True) -> UnsplitRival | None:
+        """Chosen on the held-out queries ``judge``; None for a dictionary with a primitive that has neither a symbol
+        nor a rate."""
         model = learned.model if gated else ungated(learned.model.model)
         inner = model.model
         chosen, metric = find_problem(inner.equation.name), inner.record.config.metric
@@ -172,7 +191,7 @@ class UnsplitRival:
         )
         if not rungs:
             return None
-        judge = truth(bench.held_out(chosen.name, seed, inner.record.config).take(slice(0, JUDGES)))
+        judge = judge.take(slice(0, JUDGES))
         target = float(errors_of(metric, model.solve(judge.query).states, judge.truth, judge.query).mean())
         choice = UnsplitOpponents(rungs, judge.query, judge.truth, inner.refinement, metric).best(target)
         label = label_of(inner) if whole is None else UNSPLIT
@@ -202,9 +221,11 @@ def unsplit_rows(
     truth: Truth = as_given,
     variant: Mapping[str, object] | None = None,
 ) -> list[Row]:
-    """The rows of a model's unsplit opponent at equal error on some datasets."""
-    rival = UnsplitRival.of(bench, learned, seed, gated=gated, truth=truth)
-    rows = [] if rival is None else [row for data in datasets for row in rival.rows(truth(data), metrics)]
+    """The rows of a model's unsplit opponent at equal error on some datasets; its time step is chosen for each."""
+    rows: list[Row] = []
+    for data in datasets:
+        rival = UnsplitRival.of(learned, truth(judges_for(bench, learned, seed, data)), gated=gated)
+        rows += [] if rival is None else rival.rows(truth(data), metrics)
     return [replace(row, variant=Variant.of(variant or {})) for row in rows]
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from hycop.data import Dataset
 from hycop.evaluation import Row, Variant
 from hycop.experiments.fixtures import PYCLAW, pyclaw
-from hycop.experiments.judging import UnsplitRival, compared, opponents, training_seconds
+from hycop.experiments.judging import compared, opponents, training_seconds, unsplit_rows
 from hycop.experiments.monolithic import baseline_part
 from hycop.experiments.table import Bench, Learned, Part, Table
 from hycop.plots import Figure, trajectory_figure
@@ -144,14 +144,14 @@ def _part(course: Course) -> Part:
 
 def _unsplit(course: Course) -> Part:
     def rows(bench: Bench, seed: int) -> list[Row]:
-        rival = UnsplitRival.of(bench, course.learned(bench, seed), seed)
-        assert rival is not None, "the primitives of these problems have rates"
-        return [
-            replace(row, variant=Variant.of({"steps": round(time / course.interval)}))
-            for data in course.datasets(bench, seed)
-            for index, time in enumerate(data.times[0, 1:])
-            for row in rival.rows(data.at(index + 1), METRICS)
-        ]
+        learned = course.learned(bench, seed)
+        found: list[Row] = []
+        for data in course.datasets(bench, seed):
+            for index, time in enumerate(data.times[0, 1:]):
+                variant = {"steps": round(time / course.interval)}
+                asked = [data.at(index + 1)]
+                found += unsplit_rows(bench, learned, seed, asked, metrics=METRICS, variant=variant)
+        return found
 
     return rows
 
