@@ -93,8 +93,9 @@ def true_errors(model: Model, data: Dataset, states: Array) -> Array:
 def oracle(model: Model, data: Dataset, answer: Answer, rows: Array) -> Array:
     """The least work on the model's ladder with which some queries meet the tolerance of an answer that meets it.
 
-    Levels that cost more than one that is known to meet it are not tried: finer grids than the answer's, and on each
-    grid more cuts than meet the tolerance, or than cost less."""
+    Levels that cost more than one that is known to meet it are not tried: on each grid more cuts than meet the
+    tolerance, or than cost less. Finer grids than the answer's are not tried either. One with fewer cuts may cost less,
+    which was so for 1 of 1610 answers to fresh queries of three problems."""
     least, ladder = answer.work[rows], model.ladder
     levels = levels_of(ladder, data.query)
     for refinement in sorted({level.refinement for level in levels}):
