@@ -46,7 +46,7 @@ STATED: Mapping[str, Stated] = {
     "local-no": Stated(4e-3, Goal(400, 1e-3), Goal(150, 1e-2), Goal(150, 2e-2)),
     "unet": Stated(2e-3, Goal(400, 1e-3), Goal(150, 1e-2), Goal(150, 4e-2)),
     "deeponet": Stated(2e-3, Goal(2500, 1e-3), Goal(150, 6e-2), Goal(150, 2e-1)),
-    "uno-direct": Stated(6e-3, Goal(600, 1e-3), Goal(150, 1e-2), Goal(150, 2e-2)),
+    "uno-direct": Stated(6e-3, Goal(900, 1e-3), Goal(150, 1e-2), Goal(150, 2e-2)),
 }
 """By family. A DeepONet has to learn what a place is: it needs far more steps and samples."""
 
