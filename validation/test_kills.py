@@ -150,19 +150,20 @@ def test_killed_at_random_instants(kind: str, most: int, data: Dataset, tmp_path
 
 @pytest.mark.validate
 def test_killed_between_writing_a_file_and_renaming_it(data: Dataset, tmp_path: Path) -> None:
-    """History, data, checkpoints and the model: the file is still the one before, or none, and nothing piles up."""
+    """History, data, checkpoints, queries, model: the file is still the one before, or none, and nothing piles up."""
     settings = {**ES, "generations": 3}
     expected = fitted(data, settings).model.theta.tolist()
     folder = tmp_path / "run"
     # Which renaming of a trainer's life, and of what. A run without a checkpoint writes its data again. A checkpoint
     # after the first one renames the one before it, too: once killed before that, once between the two.
     lives = [(1, "train"), (2, "held_out"), (3, "history"), (4, "checkpoint"), (5, "checkpoint"), (3, "checkpoint")]
-    for fatal, name in [*lives, (7, "model")]:
+    ends = [(7, "queries"), (3, "model")]
+    for fatal, name in [*lives, *ends]:
         with trainer(folder, data, settings, fatal) as (process, _):
             process.join()
         assert process.exitcode == -signal.SIGKILL and any(f".{name}." in left for left in leftovers(folder))
-        assert (folder / FILE).exists() == ((fatal, name) in [(5, "checkpoint"), (7, "model")])
-        assert (folder / PREVIOUS).exists() == ((fatal, name) in [(3, "checkpoint"), (7, "model")])
+        assert (folder / FILE).exists() == ((fatal, name) in [(5, "checkpoint"), *ends])
+        assert (folder / PREVIOUS).exists() == ((fatal, name) in [(3, "checkpoint"), *ends])
     with trainer(folder, data, settings) as (process, _):
         process.join()
     assert process.exitcode == 0 and theta_of(folder) == expected

@@ -25,10 +25,10 @@ from hycop.storage.network import check_networks
 from hycop.storage.registry import arrays_of, changed_since, described, restored
 from hycop.storage.sealing import check_files, file_hash, listed_files
 from hycop.storage.weights import read_weights, write_weights
+from hycop.training.checkpoint import ARRAYS
 from hycop.version import __version__
 
-WEIGHTS = "weights.safetensors"
-QUERIES = "queries.safetensors"
+WEIGHTS, QUERIES = ARRAYS
 KEPT = ("trained", "held_out")
 """Queries of its training that a model keeps."""
 

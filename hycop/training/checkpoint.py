@@ -41,6 +41,9 @@ from hycop.grid import Array
 FILE = "checkpoint.npz"
 PREVIOUS = "checkpoint.previous.npz"
 MODEL = "model.json"
+ARRAYS = ("weights.safetensors", "queries.safetensors")
+"""Files of arrays of the model that a run ends with."""
+
 HISTORY = "history.jsonl"
 DATA = ("train.nc", "held_out.nc")
 LOCK = "lock"
@@ -98,7 +101,7 @@ def claimed(folder: Path, resume: bool) -> Iterator[Path]:
         except OSError:
             raise RunFolderError(f"{folder}: another trainer is at work there; wait for it or choose another") from None
         _refuse_another(folder, resume)
-        for name in (FILE, HISTORY, *DATA):
+        for name in (FILE, HISTORY, *ARRAYS, *DATA):
             remove_leftovers(folder / name)
         yield folder
     except ABOUT_DATA:
