@@ -12,7 +12,7 @@ CORE   := .venv/core.stamp
 DEV    := .venv/dev.stamp
 # The environment of 'make test-core', and what it runs there: enough to see that nothing needs an extra by accident.
 BARE   := .venv-core
-EXTRAS := torch neuralop onnxruntime onnx tesseract_core dask distributed
+EXTRAS := torch neuralop onnxruntime onnx tesseract_core dask distributed panel sphinx playwright
 PARTS  := without_extras problems training storage storage_refusals weights cli cli_learn surrogate program executors transfer \
   network_primitive foreign_primitives foreign_kinds learned_primitives examples
 
