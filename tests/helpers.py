@@ -265,7 +265,7 @@ def tiny_network(
 def tiny_baselines(patch: pytest.MonkeyPatch) -> None:
     """Baselines of tables learn next to nothing, in seconds."""
     from hycop.baselines import training
-    from hycop.experiments.table import Bench
+    from hycop.experiments.bench import Bench
 
     least = {"trajectories": 12, "rounds": 2, "batch": 12, "rate": 1e-3}
     patch.setattr(training, "PRESETS", dict.fromkeys(training.PRESETS, least))

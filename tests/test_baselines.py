@@ -28,7 +28,7 @@ from hycop.baselines.residual import RATES, residual_of
 from hycop.baselines.selftest import Goal, Stated
 from hycop.errors import InvalidInputError, UnknownNameError
 from hycop.evaluation import Contender, evaluate
-from hycop.experiments.table import Bench
+from hycop.experiments.bench import Bench
 from hycop.grid import Grid
 from hycop.query import Query
 from hycop.storage.network import load_primitive
@@ -172,8 +172,9 @@ def test_every_residual_has_its_processes() -> None:
 
 def test_the_curve_tells_whether_training_was_enough(fno: Path) -> None:
     network = load_baseline(fno).network
-    falling, flat = ((1.0, 0.5, 0.4, 0.1), (1.0, 0.2, 0.3, 0.195))
-    for errors, converged, slope in ((falling, False, np.log2(5)), (flat, True, np.log2(0.2 / 0.195))):
+    falling, flat, few = (8 * (0.5,) + 8 * (0.1,), 8 * (0.2,) + 8 * (0.195,), (0.2, 0.2))
+    cases = ((falling, False, np.log2(5)), (flat, True, np.log2(0.2 / 0.195)), (few, False, 0.0))
+    for errors, converged, slope in cases:
         made = Monolith(find_baseline("fno"), replace(network, errors=errors))
         assert made.converged == converged and made.slope == pytest.approx(slope)
         assert made.extrapolated(2 * made.passes) == pytest.approx(2**slope)

@@ -12,9 +12,10 @@ from hycop.data import Dataset
 from hycop.evaluation import Row, Variant, opponents, unsplit
 from hycop.experiments import assembled, cost, find_table, frontier, regime_b_residual, zero_shot
 from hycop.experiments import dictionary as sizes
+from hycop.experiments.bench import Bench
 from hycop.experiments.judging import CLASSICAL, EQUAL_ERROR, LESS_ACCURATE
 from hycop.experiments.monolithic import PASSES
-from hycop.experiments.table import Bench, summarised
+from hycop.experiments.table import summarised
 from hycop.problems import PROBLEMS, adr, shallow_water
 from hycop.training import TrainingConfig, source
 from tests.helpers import tiny_baselines

@@ -11,8 +11,8 @@ import pytest
 import hycop.experiments.ks as ks
 from hycop.evaluation import Composed
 from hycop.experiments import assembled, find_table
+from hycop.experiments.bench import Bench, Learned
 from hycop.experiments.judging import CLASSICAL, EQUAL_ERROR, LESS_ACCURATE
-from hycop.experiments.table import Bench, Learned
 from hycop.metrics import rel_l2
 from hycop.model import Model
 from hycop.problems import find_problem as problem

@@ -11,8 +11,8 @@ from hycop.baselines import find_baseline
 from hycop.data import Dataset, write_pdebench
 from hycop.evaluation import Row, limits, opponents
 from hycop.experiments import assembled, find_table, fixtures, ns
+from hycop.experiments.bench import Bench
 from hycop.experiments.judging import CLASSICAL, EQUAL_ERROR, LESS_ACCURATE
-from hycop.experiments.table import Bench
 from hycop.problems import PROBLEMS, compressible
 from hycop.training import TrainingConfig, source
 from tests.helpers import tiny_baselines

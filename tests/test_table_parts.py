@@ -14,8 +14,9 @@ from hycop.data import Dataset
 from hycop.errors import InvalidInputError, UnknownNameError
 from hycop.evaluation import Row
 from hycop.experiments import TABLES, assembled, code
+from hycop.experiments.bench import Bench
 from hycop.experiments.paper import PUBLISHED
-from hycop.experiments.table import Bench, Part, Table, read_rows, with_others
+from hycop.experiments.table import Part, Table, read_rows, with_others
 from hycop.problems import find_problem
 from tests.helpers import hycop_command
 
@@ -96,7 +97,7 @@ def test_kept_parts_depend_on_the_code(tmp_path: Path, monkeypatch: pytest.Monke
     for _ in range(2):
         assembled(table, bench(tmp_path), ["b"])
     assert computed == ["b"]
-    monkeypatch.setattr("hycop.experiments.table.solver_version", lambda: "another")
+    monkeypatch.setattr("hycop.experiments.bench.solver_version", lambda: "another")
     assembled(table, bench(tmp_path), ["b"])
     assert computed == ["b", "b"]
 
@@ -104,9 +105,9 @@ def test_kept_parts_depend_on_the_code(tmp_path: Path, monkeypatch: pytest.Monke
 def test_datasets_depend_on_the_code_of_their_truth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[Dataset] = []
     small = replace(find_problem("ad1d"), estimated=0)
-    monkeypatch.setattr("hycop.experiments.table.find_problem", lambda name: small)
+    monkeypatch.setattr("hycop.experiments.bench.find_problem", lambda name: small)
     for version in ("one", "one", "two"):
-        monkeypatch.setattr("hycop.experiments.table.truth_version", lambda version=version: version)
+        monkeypatch.setattr("hycop.experiments.bench.truth_version", lambda version=version: version)
         drawn.append(bench(tmp_path).data("ad1d", "id", 0, 2, shape=(8,)))
     assert len(list(tmp_path.glob("*.nc"))) == 2
     np.testing.assert_array_equal(drawn[0].states, drawn[2].states)

@@ -23,9 +23,10 @@ from hycop.experiments import (
     robustness,
     trajectory,
 )
+from hycop.experiments.bench import Bench
 from hycop.experiments.coverage import TRAITS
 from hycop.experiments.judging import CLASSICAL, EQUAL_ERROR, LESS_ACCURATE, ungated
-from hycop.experiments.table import Bench, Table
+from hycop.experiments.table import Table
 from hycop.metrics import rel_l2
 from hycop.policy import Pattern, SlotPolicy
 from hycop.problems import PROBLEMS, adr, burgers, shallow_water

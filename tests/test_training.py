@@ -28,9 +28,8 @@ from hycop.primitives import UpwindAdvection
 from hycop.schemes import Scheme, splitting
 from hycop.training import Task, configured, loop, train
 from hycop.training.checkpoint import FILE, RunFolderError, read
-from hycop.training.front import work_levels
 from hycop.training.loop import Trained, _data_hash
-from hycop.training.objective import COSTED, Objective, infinite_if_lost
+from hycop.training.objective import Objective, infinite_if_lost
 from hycop.training.portfolio import patterns
 
 PROBLEM = hycop.problem("ad1d")
@@ -295,49 +294,6 @@ def test_nothing_is_polished_where_there_is_no_error(task: Task) -> None:
     idle = hycop.Dictionary({name: _Decay(frozenset({name})) for name in task.equation.processes})
     done = train(replace(task, dictionary=idle, train=still), configured("quick", {**SMALL, "patterns": 2}))
     assert done.loss == 0 and not done.theta.any()
-
-
-@pytest.fixture(scope="module")
-def muscl() -> Task:
-    """The work of its advection depends on the query: speed, time and cells decide how many steps it takes inside."""
-    return Task(
-        PROBLEM.equation,
-        PROBLEM.dictionaries["muscl"],
-        PROBLEM.sample(40, "train", 2, estimated=0),
-        PROBLEM.sample(40, "train", 3, estimated=0),
-        FeatureMap(PROBLEM.equation.features),
-        FeatureMap(PROBLEM.equation.gain_features),
-    )
-
-
-def _work(task: Task, done: Trained, refinement: int = 1) -> float:
-    """Of the learned programs on the queries that ``max_work`` is about."""
-    query = task.train.query.take(slice(0, COSTED))
-    programs = done.policy.programs(done.theta[None], task.inputs(query))
-    return float(measure(programs, task.dictionary, query, refinement=refinement).work.mean())
-
-
-@pytest.mark.parametrize("grids", [{}, {"refinement": 2, "learning_refinement": 1}], ids=["one grid", "two grids"])
-def test_every_level_of_a_front_can_be_learned_and_is_kept_to(muscl: Task, grids: dict[str, object]) -> None:
-    config = configured("quick", {**SMALL, "tries": 1, "rounds": 1, "iterations": 1, "budget": "consistent", **grids})
-    levels = work_levels(muscl, config, 3)
-    assert len(levels) == 3
-    for most in levels[:2]:
-        done = train(muscl, config.model_copy(update={"max_work": most}))
-        assert _work(muscl, done, config.refinement) <= most * (1 + 1e-9)
-
-
-@pytest.mark.parametrize("optimizer", ["openes", "cma"])
-def test_evolution_strategies_keep_to_the_allowed_work(muscl: Task, optimizer: str) -> None:
-    """From a random start whose programs all take more."""
-    settings = {"optimizer": optimizer, "population": 40, "generations": 30, "sigma": 0.05, "samples": 64}
-    few = muscl.train.query.take(slice(0, COSTED))
-    lie = splitting("lie").programs(few, muscl.dictionary)
-    most = 1.05 * float(measure(lie, muscl.dictionary, few).work.mean())
-    done = train(muscl, configured("paper", {**settings, "max_work": most}))
-    assert _work(muscl, done) <= most
-    with pytest.raises(IncompatibleError, match=r"max_work=[^\n]*generations[^\n]*$"):
-        train(muscl, configured("paper", {**settings, "sigma": 1e-6, "generations": 1, "max_work": most}))
 
 
 def test_patterns_hold_the_classics_and_their_lean_variants(task: Task) -> None:

@@ -18,6 +18,9 @@ from hycop.primitives.learned import NeuralOperator
 from hycop.query import Query
 from hycop.storage.network import BASELINE, Network, is_network, load_network
 
+FEWEST_ROUNDS = 16
+"""Rounds of training below which the curve does not say whether it has ended."""
+
 SAME_TIME = 1e-6
 """Relative difference below which two times are the same."""
 
@@ -83,8 +86,8 @@ class Monolith:
 
     @property
     def converged(self) -> bool:
-        """Whether twice the budget lowered the error by less than 10 %."""
-        return self.slope < log2(1 / 0.9)
+        """Whether twice the budget lowered the error by less than 10 %; a few rounds do not tell."""
+        return len(self.curve) >= FEWEST_ROUNDS and self.slope < log2(1 / 0.9)
 
     def extrapolated(self, passes: float) -> float:
         """The factor by which errors would be lower after so many forward passes, if they fell on as they did."""

@@ -164,23 +164,12 @@ def evaluate_command(
     Example: hycop evaluate runs/adr --compare
     """
     check_counts(**{"--samples": samples, "--seeds": seeds, "--refinement": refinement})
-    if is_baseline(name):
-        idle: dict[str, object] = {"scheme": scheme, "program": program, "dictionary": dictionary}
-        idle |= {"refinement": refinement, "compare": compare or None, "force": force or None}
-        refuse_options(f"for the baseline {name}", **idle)
-        reading = Reading(samples, frames, shape, tuple(param or ()), boundary)
-        every = range(seed or 0, (seed or 0) + (seeds or 3))
-        box: dict[str, Any] = {"shape": shape_of(shape), "boundary": boundary_of(boundary)}
-        evaluate_baseline(
-            name, split, samples or 100, every, times_of(times), metric, data_file, reading, box, json_file
-        )
-        return
     if is_network(name):
-        idle = {"scheme": scheme, "program": program, "dictionary": dictionary, "metric": metric}
-        idle |= {"data": data_file, "frames": frames, "param": param, "seeds": seeds, "shape": shape}
-        idle |= {"boundary": boundary, "refinement": refinement, "compare": compare or None, "force": force or None}
-        refuse_options(f"for the network {name}", **idle)
-        evaluate_network(name, split, samples or 100, seed or 0, times_of(times), json_file)
+        own: dict[str, object] = {"scheme": scheme, "program": program, "dictionary": dictionary}
+        own |= {"refinement": refinement, "compare": compare or None, "force": force or None}
+        reading = Reading(samples, frames, shape, tuple(param or ()), boundary)
+        refuse_options(f"for the {'baseline' if is_baseline(name) else 'network'} {name}", **own)
+        _evaluate_learned(name, split, metric, data_file, reading, seed, seeds, times_of(times), json_file)
         return
     model = HyCOP.load(name) if Path(name).is_dir() else None
     chosen = find_problem(name if model is None else model.model.equation.name)
@@ -206,6 +195,30 @@ def evaluate_command(
     _tell_differences(model, name, data_file, asked.grid, chosen.name)
     print_rows(rows)
     report_json(json_file, {"rows": [row.to_json() for row in rows]})
+
+
+def _evaluate_learned(
+    name: str,
+    split: list[str] | None,
+    metric: list[str] | None,
+    data_file: Path | None,
+    reading: Reading,
+    seed: int | None,
+    seeds: int | None,
+    times: Sequence[float] | None,
+    json_file: Path | None,
+) -> None:
+    """Evaluates a baseline, which answers queries, or a network, which advances some processes."""
+    count = reading.samples or 100
+    if not is_baseline(name):
+        idle: dict[str, object] = {"metric": metric, "data": data_file, "frames": reading.frames, "seeds": seeds}
+        idle |= {"param": list(reading.params) or None, "shape": reading.shape, "boundary": reading.boundary}
+        refuse_options(f"for the network {name}", **idle)
+        evaluate_network(name, split, count, seed or 0, times, json_file)
+        return
+    every = range(seed or 0, (seed or 0) + (seeds or 3))
+    box: dict[str, Any] = {"shape": shape_of(reading.shape), "boundary": boundary_of(reading.boundary)}
+    evaluate_baseline(name, split, count, every, times, metric, data_file, reading, box, json_file)
 
 
 def _refuse_idle(name: str, model: HyCOP | None, compare: bool, program: str | None, force: bool) -> None:

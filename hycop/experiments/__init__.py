@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from importlib import import_module
 
 from hycop.errors import UnknownNameError
-from hycop.experiments.table import Bench, Table, assembled
+from hycop.experiments.bench import Bench
+from hycop.experiments.table import Table, assembled
 
 __all__ = ["TABLES", "Bench", "Table", "assembled", "find_table"]
 

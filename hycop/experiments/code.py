@@ -36,7 +36,7 @@ WITHOUT_NUMBERS = (
 """What no number depends on; the experiments count one by one."""
 
 EXPERIMENTS = "hycop.experiments."
-MACHINERY = frozenset({EXPERIMENTS + name for name in ("code", "paper", "table", "qualitative", "demo")})
+MACHINERY = frozenset({EXPERIMENTS + name for name in ("bench", "code", "paper", "table", "qualitative", "demo")})
 """Files of the experiments that compute no number of a table."""
 
 

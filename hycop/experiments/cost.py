@@ -14,9 +14,10 @@ from dataclasses import replace
 
 from hycop.data import Dataset
 from hycop.evaluation import Contender, Row, Variant, timed
+from hycop.experiments.bench import Bench
 from hycop.experiments.judging import CLASSICAL, UnsplitRival, classical_alone, label_of, training_seconds
 from hycop.experiments.monolithic import PASSES, contender, seeds_of, training_rows
-from hycop.experiments.table import Bench, Table
+from hycop.experiments.table import Table
 from hycop.experiments.trajectory import COURSES, HORIZONS
 from hycop.metrics import rel_l2
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from hycop.dictionary import Dictionary
 from hycop.evaluation import Row, Variant
-from hycop.experiments.table import Bench, Table
+from hycop.experiments.bench import Bench
+from hycop.experiments.table import Table
 from hycop.policy import Allotment, SlotPolicy, affordable_tilts
 from hycop.primitive import boundaries_of
 from hycop.problems import PROBLEMS, Problem

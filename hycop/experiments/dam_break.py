@@ -23,10 +23,11 @@ import numpy as np
 from hycop.data import Dataset
 from hycop.dictionary import Dictionary
 from hycop.evaluation import Composed, Contender, Row, Solver, Timed, Variant, timed
+from hycop.experiments.bench import Bench
 from hycop.experiments.fixtures import DAMS, dam_breaks
 from hycop.experiments.judging import CLASSICAL, UNSPLIT, UnsplitRival, classical_alone, unsplit
 from hycop.experiments.monolithic import contender
-from hycop.experiments.table import Bench, Table
+from hycop.experiments.table import Table
 from hycop.metrics import brmse_paper, invariants, rel_l2
 from hycop.model import Model
 from hycop.plots import Figure, dam_figure

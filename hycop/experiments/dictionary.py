@@ -16,8 +16,9 @@ from typing import Any
 
 from hycop.dictionary import Dictionary
 from hycop.evaluation import Row, Variant
+from hycop.experiments.bench import Bench
 from hycop.experiments.coverage import policy_size
-from hycop.experiments.table import Bench, Table
+from hycop.experiments.table import Table
 from hycop.grid import Array
 from hycop.policy import Allotment, PositionPolicy
 from hycop.primitive import update_work

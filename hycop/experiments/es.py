@@ -22,8 +22,9 @@ from typing import Any
 import numpy as np
 
 from hycop.evaluation import SPLITTING, Row, Variant
+from hycop.experiments.bench import Bench
 from hycop.experiments.judging import judged
-from hycop.experiments.table import Bench, Part, Table
+from hycop.experiments.table import Part, Table
 from hycop.grid import Array
 from hycop.plots import Figure, heat_figure
 

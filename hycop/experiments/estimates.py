@@ -18,8 +18,9 @@ import numpy as np
 
 from hycop.data import Dataset
 from hycop.evaluation import Row, Variant, errors_of
+from hycop.experiments.bench import Bench
 from hycop.experiments.judging import label_of
-from hycop.experiments.table import Bench, Part, Table
+from hycop.experiments.table import Part, Table
 from hycop.grid import Array
 from hycop.model import Answer, Model
 from hycop.tolerance import levels_of

@@ -7,8 +7,9 @@ state), and with none (one program for all queries).
 from __future__ import annotations
 
 from hycop.evaluation import Row
+from hycop.experiments.bench import Bench
 from hycop.experiments.judging import judged
-from hycop.experiments.table import Bench, Part, Table
+from hycop.experiments.table import Part, Table
 
 
 def _part(kind: str) -> Part:

@@ -11,11 +11,12 @@ from collections.abc import Mapping, Sequence
 
 from hycop.data import Dataset
 from hycop.evaluation import SPLITTING, Row, Variant
+from hycop.experiments.bench import Bench
 from hycop.experiments.fixtures import PYCLAW, pyclaw
 from hycop.experiments.judging import compared, training_seconds, unsplit_rows
 from hycop.experiments.monolithic import baseline_part
 from hycop.experiments.qualitative import split_figures
-from hycop.experiments.table import Bench, Part, Table
+from hycop.experiments.table import Part, Table
 from hycop.plots import Figure
 
 HORIZON_OF_PYCLAW = 3

@@ -16,11 +16,12 @@ from dataclasses import replace
 
 from hycop.data import Dataset
 from hycop.evaluation import Contender, Row, Variant, composed, ladder, timed
+from hycop.experiments.bench import Bench
 from hycop.experiments.fixed_time import BASELINES as IN_2D
 from hycop.experiments.judging import UNSPLIT
 from hycop.experiments.monolithic import PASSES, SECONDS, contender, seeds_of, training_rows
 from hycop.experiments.one_dimensional import BASELINES as IN_1D
-from hycop.experiments.table import Bench, Part, Table
+from hycop.experiments.table import Part, Table
 from hycop.metrics import find_metric
 from hycop.plots import Figure, Panel, lines_figure
 from hycop.problems import find_problem

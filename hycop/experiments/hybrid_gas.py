@@ -13,9 +13,9 @@ from typing import Any
 
 from hycop.dictionary import Dictionary
 from hycop.evaluation import Contender, Row, Variant, evaluate
+from hycop.experiments.bench import Bench
 from hycop.experiments.judging import CLASSICAL, training_seconds
 from hycop.experiments.ns import pdebench, totals
-from hycop.experiments.table import Bench
 from hycop.primitives import FiniteVolumeGasViscosity
 from hycop.problems import find_problem
 

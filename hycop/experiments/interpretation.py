@@ -30,8 +30,9 @@ import numpy as np
 
 from hycop.evaluation import Row, Variant
 from hycop.execution import refined_query, simplify, trace
+from hycop.experiments.bench import Bench
 from hycop.experiments.judging import label_of, ungated
-from hycop.experiments.table import Bench, Part, Table
+from hycop.experiments.table import Part, Table
 from hycop.features import FEATURES
 from hycop.grid import Array
 from hycop.model import Model

@@ -24,7 +24,7 @@ from hycop.evaluation import (
     evaluate,
     ladder,
 )
-from hycop.experiments.table import Bench, Learned
+from hycop.experiments.bench import Bench, Learned
 from hycop.model import Model
 from hycop.policy import exact_covers
 from hycop.problems import find_problem

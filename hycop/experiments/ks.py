@@ -27,6 +27,7 @@ import numpy as np
 
 from hycop.data import Dataset
 from hycop.evaluation import LIMIT, LIMIT_SCHEME, SPLITTING, Composed, Composing, Row, Variant, evaluate
+from hycop.experiments.bench import Bench
 from hycop.experiments.judging import (
     CLASSICAL,
     classical_alone,
@@ -36,7 +37,7 @@ from hycop.experiments.judging import (
     training_seconds,
     unsplit_rows,
 )
-from hycop.experiments.table import Bench, Table
+from hycop.experiments.table import Table
 from hycop.grid import Array
 from hycop.metrics import find_metric
 from hycop.plots import COLOURS, Figure, new_figure

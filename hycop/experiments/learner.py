@@ -18,8 +18,9 @@ from dataclasses import replace
 import numpy as np
 
 from hycop.evaluation import CURVE, Row, Variant
+from hycop.experiments.bench import Bench
 from hycop.experiments.judging import CLASSICAL, judged
-from hycop.experiments.table import Bench, Part, Table
+from hycop.experiments.table import Part, Table
 from hycop.plots import Figure, curve_figure
 
 PAPER = {"id": 2.10e-2, "ood": 2.87e-2}  # HyCOP on 2D ADR, relative L2

@@ -20,8 +20,8 @@ import numpy as np
 from hycop.data import Dataset
 from hycop.dictionary import Dictionary
 from hycop.evaluation import Contender, Row, Variant, evaluate
+from hycop.experiments.bench import Bench
 from hycop.experiments.judging import CLASSICAL
-from hycop.experiments.table import Bench
 from hycop.grid import Array
 from hycop.primitives.foreign.function import ForeignFunction
 from hycop.problems import find_problem

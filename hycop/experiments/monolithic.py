@@ -13,7 +13,8 @@ from math import isfinite
 from hycop.baselines import Monolith, find_baseline
 from hycop.data import Dataset
 from hycop.evaluation import SPLITTING, Contender, Row, Variant, evaluate
-from hycop.experiments.table import Bench, Part
+from hycop.experiments.bench import Bench
+from hycop.experiments.table import Part
 from hycop.problems import find_problem
 
 PASSES, SECONDS, HELD_OUT = "training forward passes", "training seconds", "held-out error"

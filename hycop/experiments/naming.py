@@ -20,8 +20,9 @@ import numpy as np
 from hycop.data import Dataset
 from hycop.diagnosis import Missing, name_missing
 from hycop.evaluation import Row, Variant
+from hycop.experiments.bench import Bench
 from hycop.experiments.planted import KINDS, Plant, planted, plants
-from hycop.experiments.table import Bench, Part, Table
+from hycop.experiments.table import Part, Table
 
 TIME = 0.2
 NOISE = 0.01

@@ -29,10 +29,11 @@ from hycop.data import Dataset
 from hycop.data.pdebench import PDEBenchFile
 from hycop.dictionary import Dictionary
 from hycop.evaluation import Composed, Contender, DictionaryLimit, Opponents, Row, Solver, Variant, evaluate
+from hycop.experiments.bench import Bench, Learned
 from hycop.experiments.fixtures import PDEBENCH, fixture
 from hycop.experiments.judging import CLASSICAL, UNSPLIT, plain_limit, training_seconds, unsplit, unsplit_rows
 from hycop.experiments.monolithic import baseline_part
-from hycop.experiments.table import Bench, Learned, Part, Table
+from hycop.experiments.table import Part, Table
 from hycop.grid import Array
 from hycop.metrics import crmse_paper, invariants
 from hycop.plots import Figure, Solution, solutions_figure

@@ -13,10 +13,11 @@ from dataclasses import replace
 
 from hycop.data import Dataset
 from hycop.evaluation import LIMIT_SCHEME, SPLITTING, Row, Variant, limit
+from hycop.experiments.bench import Bench
 from hycop.experiments.judging import Paper, judged, unsplit_rows
 from hycop.experiments.monolithic import baseline_part
 from hycop.experiments.qualitative import split_figures
-from hycop.experiments.table import Bench, Part, Table
+from hycop.experiments.table import Part, Table
 from hycop.plots import Figure
 from hycop.problems import find_problem
 

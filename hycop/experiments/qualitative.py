@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hycop.evaluation import Composed
+from hycop.experiments.bench import Bench
 from hycop.experiments.judging import CLASSICAL, rival
-from hycop.experiments.table import Bench
 from hycop.plots import Figure, Solution, solutions_figure
 from hycop.problems import find_problem
 

@@ -24,9 +24,10 @@ from hycop.data import Dataset
 from hycop.dictionary import Dictionary
 from hycop.evaluation import Contender, Row, Variant, evaluate
 from hycop.experiments import hybrid_gas, mixed
+from hycop.experiments.bench import Bench, Learned
 from hycop.experiments.fixtures import PDEBENCH
 from hycop.experiments.judging import CLASSICAL, training_seconds
-from hycop.experiments.table import Bench, Learned, Part, Table
+from hycop.experiments.table import Part, Table
 from hycop.metrics import rel_l2
 from hycop.primitives.learned import NeuralOperator
 from hycop.problems import find_problem

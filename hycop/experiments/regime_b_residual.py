@@ -32,9 +32,10 @@ from hycop.enrichment.known import KnownFlow
 from hycop.errors import IncompatibleError
 from hycop.evaluation import Contender, Row, Variant, evaluate
 from hycop.execution import Outcome
+from hycop.experiments.bench import Bench
 from hycop.experiments.code import solver_version
 from hycop.experiments.regime_b import EVOLUTION
-from hycop.experiments.table import Bench, Part, Table
+from hycop.experiments.table import Part, Table
 from hycop.grid import Array
 from hycop.metrics import rel_l2
 from hycop.plots import Figure, residual_figure

@@ -25,8 +25,9 @@ import numpy as np
 
 from hycop.data import Dataset
 from hycop.evaluation import Contender, Row, timed
+from hycop.experiments.bench import Bench
 from hycop.experiments.judging import CLASSICAL, UNSPLIT, classical_alone, label_of, ungated, unsplit
-from hycop.experiments.table import Bench, Part, Table
+from hycop.experiments.table import Part, Table
 from hycop.grid import Array, restrict
 from hycop.metrics import find_metric, rel_l2
 from hycop.model import Model

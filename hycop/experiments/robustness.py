@@ -24,8 +24,9 @@ import numpy as np
 from hycop.data import Dataset
 from hycop.evaluation import Contender, Row, Variant, evaluate
 from hycop.execution import simplify
+from hycop.experiments.bench import Bench, Learned
 from hycop.experiments.judging import limit_of, plain_limit, training_seconds, ungated
-from hycop.experiments.table import Bench, Learned, Part, Table
+from hycop.experiments.table import Part, Table
 from hycop.features import FEATURES
 from hycop.grid import Array
 from hycop.metrics import rel_l2

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from hycop.evaluation import SPLITTING, DictionaryLimit, Row, composed, evaluate
-from hycop.experiments.table import Bench, Part, Table
+from hycop.experiments.bench import Bench
+from hycop.experiments.table import Part, Table
 from hycop.plots import Figure, Point, error_figure
 from hycop.problems import find_problem
 from hycop.schemes import portfolio

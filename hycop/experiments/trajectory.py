@@ -16,10 +16,11 @@ import numpy as np
 
 from hycop.data import Dataset
 from hycop.evaluation import Row, Variant
+from hycop.experiments.bench import Bench, Learned
 from hycop.experiments.fixtures import PYCLAW, pyclaw
 from hycop.experiments.judging import compared, opponents, training_seconds, unsplit_rows
 from hycop.experiments.monolithic import baseline_part
-from hycop.experiments.table import Bench, Learned, Part, Table
+from hycop.experiments.table import Part, Table
 from hycop.plots import Figure, trajectory_figure
 from hycop.schemes import Scheme
 

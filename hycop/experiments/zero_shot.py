@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from hycop.evaluation import Composed, Contender, Row, Variant, evaluate
+from hycop.experiments.bench import Bench
 from hycop.experiments.monolithic import contender
 from hycop.experiments.regime_b_residual import KNOWN, RANGES, drawn, without_r
-from hycop.experiments.table import Bench, Part, Table
+from hycop.experiments.table import Part, Table
 from hycop.problems import find_problem
 from hycop.schemes import splitting
 
