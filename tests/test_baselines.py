@@ -26,6 +26,7 @@ from hycop.baselines import (
 )
 from hycop.baselines.residual import RATES, residual_of
 from hycop.baselines.selftest import Goal, Stated
+from hycop.baselines.training import baseline_settings
 from hycop.errors import InvalidInputError, UnknownNameError
 from hycop.evaluation import Contender, evaluate
 from hycop.experiments.bench import Bench
@@ -168,6 +169,14 @@ def test_residuals_are_the_rates_of_the_equation(name: str) -> None:
 def test_every_residual_has_its_processes() -> None:
     known = {tuple(sorted(hycop.problem(name).processes)) for name in ("adr2d", "burgers1d", "swe2d", "ns2d")}
     assert known <= set(RATES)
+
+
+def test_a_finer_grid_gets_fewer_solutions() -> None:
+    counts = {
+        name: baseline_settings(find_baseline("fno"), hycop.problem(name), "laptop", {})[1]
+        for name in ("burgers1d", "adr2d", "ns2d-pdebench")
+    }
+    assert counts == {"burgers1d": 4800, "adr2d": 4800, "ns2d-pdebench": 1200}
 
 
 def test_the_curve_tells_whether_training_was_enough(fno: Path) -> None:

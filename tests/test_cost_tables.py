@@ -14,7 +14,7 @@ from hycop.experiments import assembled, cost, find_table, frontier, regime_b_re
 from hycop.experiments import dictionary as sizes
 from hycop.experiments.bench import Bench
 from hycop.experiments.judging import CLASSICAL, EQUAL_ERROR, LESS_ACCURATE
-from hycop.experiments.monolithic import PASSES
+from hycop.experiments.monolithic import PASSES, SECONDS
 from hycop.experiments.table import summarised
 from hycop.problems import PROBLEMS, adr, shallow_water
 from hycop.training import TrainingConfig, source
@@ -120,8 +120,8 @@ def test_who_is_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
         "metric": "rel_l2",
     }
 
-    def made(method: str, family: str, error: float, seconds: float) -> Row:
-        variant = Variant.of({frontier.FAMILY: family, "batch": 1})
+    def made(method: str, family: str, error: float, seconds: float, batch: int = 1) -> Row:
+        variant = Variant.of({frontier.FAMILY: family, "batch": batch})
         about: dict[str, Any] = {
             "problem": "p",
             "split": "id",
@@ -140,3 +140,8 @@ def test_who_is_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
         (frontier.TIMES_FASTEST, "<=0.001"): ("HyCOP", 1.0),
     }
     assert frontier.hull([(1, 3.0), (2, 4.0), (3, 1.0)]) == ([1, 3], [3.0, 1.0])
+    whole = [made("HyCOP", "HyCOP", 1e-4, 2.0, 64), made("FNO", "FNO", 5e-2, 1.0, 64)]
+    trained = [replace(made(name, "", took, 0.0), metric=SECONDS) for name, took in (("HyCOP", 40.0), ("FNO", 800.0))]
+    told = [replace(row, variant=Variant()) for row in trained]
+    over = {row.metric: row.value for row in frontier.summary([*whole, *told]) if row.method == "FNO"}
+    assert over[frontier.ERROR_OVER] == pytest.approx(500) and over[frontier.TRAINING_OVER] == pytest.approx(20)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,10 @@ LAPTOP_ROUNDS: Mapping[str, int] = {"local-no": 20, "uno-direct": 16, "deeponet"
 RATES: Mapping[str, float] = {"fno": 4e-3, "local-no": 4e-3, "uno-direct": 4e-3}
 """Largest rates of learning of the presets ``quick`` and ``laptop`` that are not 2e-3: those that led furthest in short
 trials on held-out solutions of ``adr2d``."""
+
+LAPTOP_CELLS = 32 * 32
+"""Cells up to which the preset ``laptop`` draws all its solutions; on a finer grid as many times fewer, so that
+training takes as long."""
 
 FEWER = 4
 """Where a solution has many frames, so many times fewer are drawn, for as many times more rounds: each round takes one
@@ -108,19 +113,20 @@ def baseline_settings(
                 f"setting {key}: has no effect on a baseline; {TRAJECTORIES}=… is the number of solutions"
             )
     base: dict[str, Any] = {"cycles": 2, "patience": 10**6, "rate": RATES.get(chosen.family, 2e-3), **PRESETS[preset]}
+    shape = settings.get("shape") or problem.settings.get("shape") or problem.shape
     if preset == "laptop":
         base["rounds"] = LAPTOP_ROUNDS.get(chosen.family, base["rounds"])
+        base[TRAJECTORIES] = base[TRAJECTORIES] * LAPTOP_CELLS // max(LAPTOP_CELLS, prod(shape))
     if chosen.protocol == "step" and preset != "quick":
         base |= {TRAJECTORIES: base[TRAJECTORIES] // FEWER, "rounds": FEWER * base["rounds"]}
     asked = {**base, **chosen.options, **chosen.settings, **settings}
     count = asked.pop(TRAJECTORIES)
     if isinstance(count, bool) or not isinstance(count, int) or not 6 <= count <= 10**6:
         raise InvalidInputError(f"setting {TRAJECTORIES} is {count!r:.40}: a whole number from 6 to 1000000 is needed")
-    shape = problem.settings.get("shape")
-    given: dict[str, Any] = {} if shape is None else {"shape": shape}
+    own = problem.settings.get("shape")
+    given: dict[str, Any] = {} if own is None else {"shape": own}
     if "cells" in find_family(chosen.family).options:  # local kernels are made for one grid
-        along: Sequence[int] = asked.get("shape") or shape or problem.shape
-        given["cells"] = along[0]
+        given["cells"] = shape[0]
     return configured("paper", chosen.family, {**given, **asked}), count
 
 
