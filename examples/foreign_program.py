@@ -27,7 +27,7 @@ def heat(folder: str, compiler: str) -> ExternalProgram:
         arguments=NUMBERS,
         advances={"diffusion"},
         order=2,
-        conserves=hycop.primitive.ALL_CHANNELS,
+        conserves=hycop.ALL_CHANNELS,
         boundaries={"periodic"},
         timeout=10.0,
         memory=2**30,

@@ -96,3 +96,7 @@ class DatasetError(HyCOPError, OSError):
 
 class OutputError(HyCOPError, OSError):
     """A result cannot be written."""
+
+
+class Stopped(HyCOPError):
+    """The run was asked to stop; if it has a folder, its last step is kept there and it can be resumed."""

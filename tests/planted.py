@@ -12,7 +12,7 @@ from hycop.dictionary import Dictionary
 from hycop.equation import Equation
 from hycop.features import FeatureMap, Observed
 from hycop.model import Box, Model, Record
-from hycop.policy import Allotment, Pattern, SlotPolicy
+from hycop.policy import Allotment, Pattern, SlotPolicy, exact_covers
 from hycop.problems import Problem
 from hycop.scope import Scope, View
 from hycop.training import Gate, TrainingConfig
@@ -37,7 +37,7 @@ def classical_model(
     view = View.of(FeatureMap(tuple(known.features or ())), nothing, Observed(query, known))
     ones = tuple(1.0 for _ in parts)
     pattern = Pattern(tuple(range(len(parts))), ones, "Lie")
-    cover = hycop.policy.exact_covers(parts, known.processes)[0]
+    cover = exact_covers(parts, known.processes)[0]
     policy = SlotPolicy((pattern,), Allotment.of(parts, known.processes, "consistent"), len(view.features.names))
     gate = Gate(False, scheme, 0.0, 0.0, 0.0, 0.0, False, 1.0, 1.0, 0, classical_when_far=False, cover=cover)
     return hycop.HyCOP.of(

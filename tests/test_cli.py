@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import signal
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import hycop
+from hycop.cli.common import app as registry
+from hycop.cli.lazy import COMMANDS
 from hycop.experiments.demo import TRAINING
 from tests.helpers import ROOT, hycop_command
 
@@ -227,21 +231,45 @@ def test_output_that_cannot_be_written() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_during_imports_is_one_line(number: signal.Signals) -> None:
+@pytest.mark.parametrize(
+    ("package", "said"),
+    [
+        ("typer", "hycop: interrupted before it began\n"),
+        ("numpy", "hycop: interrupted; nothing is left half-written\n"),
+    ],
+)
+def test_an_interrupt_during_imports_is_one_line(package: str, said: str, number: signal.Signals) -> None:
     """Python reports every import on stderr, so it is known when the package is half imported."""
     command = [sys.executable, "-X", "importtime", "hycop_command.py", "problems"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
         assert process.stderr is not None
         for line in process.stderr:
-            if line.rstrip().endswith("numpy"):
+            if line.rstrip().endswith(f" {package}"):
                 process.send_signal(number)
                 break
         rest = [line for line in process.stderr if not line.startswith("import time:")]
-    assert process.returncode == 130 and rest == ["hycop: interrupted before it began\n"]
+    assert process.returncode == 130 and rest == [said]
+
+
+def _loaded(script: str, *names: str) -> list[str]:
+    """Those of the modules that a script imports, directly or not."""
+    ask = f"import sys\n{script}\nprint(sorted({set(names)!r} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
+    return list(ast.literal_eval(done.stdout.splitlines()[-1]))
 
 
 def test_a_command_loads_only_what_it_needs() -> None:
     """Seconds of imports that few commands need would be waited for by all."""
-    script = "import sys, hycop.cli; print(sorted({'matplotlib', 'scipy.stats', 'torch'} & set(sys.modules)))"
-    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert loaded.stdout.strip() == "[]"
+    every = ", ".join(f"hycop.cli.{entry.module}" for entry in COMMANDS.values())
+    assert _loaded(f"import {every}", "matplotlib", "scipy.stats", "torch") == []
+    assert _loaded("import hycop, hycop.cli", "numpy", "numba", "scipy", "pydantic", "xarray", "multiprocessing") == []
+
+
+def test_every_command_is_listed() -> None:
+    for entry in COMMANDS.values():
+        import_module(f"hycop.cli.{entry.module}")
+    modules = {path.stem for path in (ROOT / "hycop" / "cli").glob("*.py")}
+    registered = {info.name or info.callback.__name__ for info in registry.registered_commands if info.callback}
+    assert registered == set(COMMANDS) and {entry.module for entry in COMMANDS.values()} <= modules
+    said = hycop_command("--help").stdout
+    assert all(name in said for name in COMMANDS)

@@ -11,12 +11,9 @@ from typing import Annotated, Any
 
 import typer
 
-from hycop.cli import baseline, diagnose, enrich, explore, learn, networks, score, table, transfer
-from hycop.cli.common import app
+from hycop.cli.lazy import LazyCommands
 from hycop.cli.terminal import fail, tell, tolerate_encodings
-from hycop.errors import HyCOPError
-from hycop.training import Stopped
-from hycop.version import __version__
+from hycop.errors import HyCOPError, Stopped
 
 INTERRUPTED = 130
 """The shell's code for a command that was told to stop."""
@@ -32,23 +29,13 @@ REMAINS = {
 }
 """What an interrupted command leaves behind; all others leave nothing half-written."""
 
-__all__ = [
-    "app",
-    "baseline",
-    "diagnose",
-    "enrich",
-    "explore",
-    "learn",
-    "main",
-    "networks",
-    "score",
-    "table",
-    "transfer",
-]
+app = typer.Typer(cls=LazyCommands, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich")
 
 
 def _version(shown: bool) -> None:
     if shown:
+        from hycop.version import __version__
+
         typer.echo(__version__)
         raise typer.Exit()
 

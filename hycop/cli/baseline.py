@@ -13,7 +13,8 @@ import typer
 from hycop.baselines import BASELINES, NOT_AVAILABLE, Monolith, find_baseline, load_baseline, train_baseline
 from hycop.baselines.training import any_time
 from hycop.cli.common import JsonOption, Reading, SeedOption, app, pairs_of, report_json, with_shape
-from hycop.cli.terminal import counted, print_rows, say, tell
+from hycop.cli.rows import print_rows
+from hycop.cli.terminal import counted, say, tell
 from hycop.data import Dataset, checked_dataset_path, save
 from hycop.errors import InvalidInputError
 from hycop.evaluation import Contender, Row, evaluate

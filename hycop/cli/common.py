@@ -94,14 +94,14 @@ def check_size(option: str, number: int, most: int = MOST) -> None:
         raise InvalidInputError(f"{option} is too large: at most {most:,} is possible")
 
 
-app = _Commands(
-    name="hycop",
-    help="Solve families of PDEs by readable compositions of simple solvers.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-)
+app = _Commands(rich_markup_mode="rich")
+"""Where commands register themselves; ``hycop.cli.app`` is what is run."""
+
+
+@app.callback()
+def _group() -> None:
+    """Even a single command is one of a group."""
+
 
 SplitOption = Annotated[
     str, typer.Option(help="Distribution of queries: train, id, ood, …; 'hycop problems PROBLEM' lists them.")

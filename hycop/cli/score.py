@@ -41,7 +41,8 @@ from hycop.cli.common import (
     times_of,
 )
 from hycop.cli.networks import evaluate_network
-from hycop.cli.terminal import counted, print_rows, say, tell
+from hycop.cli.rows import print_rows
+from hycop.cli.terminal import counted, say, tell
 from hycop.data import Dataset, checked_dataset_path, save
 from hycop.data.netcdf import SUFFIXES
 from hycop.data.pdebench import PDEBENCH, check_writable, write_pdebench

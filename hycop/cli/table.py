@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from hycop.cli.common import JsonOption, app, check_counts, report_json
-from hycop.cli.terminal import counted, print_rows, say, tell
+from hycop.cli.rows import print_rows
+from hycop.cli.terminal import counted, say, tell
 from hycop.evaluation import Row
 from hycop.experiments import TABLES, Bench, Table, assembled, find_table
 from hycop.experiments.paper import PUBLISHED

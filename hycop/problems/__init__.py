@@ -9,7 +9,7 @@ from hycop.errors import UnknownNameError
 from hycop.problems import adr, burgers, compressible, dam_break, kuramoto_sivashinsky, shallow_water
 from hycop.problems.definition import Problem, Split
 
-__all__ = ["PROBLEMS", "Problem", "Split", "find_problem", "problem_of", "problems_with"]
+__all__ = ["PROBLEMS", "Problem", "Split", "find_problem", "problem", "problem_of", "problems_with"]
 
 FAMILIES = (adr, burgers, shallow_water, dam_break, kuramoto_sivashinsky, compressible)
 
@@ -25,6 +25,10 @@ def find_problem(name: str) -> Problem:
     if name not in PROBLEMS:
         raise UnknownNameError("problem", name, PROBLEMS)
     return PROBLEMS[name]
+
+
+problem = find_problem
+"""Its name in the package ``hycop``, where nothing else is called so."""
 
 
 def problem_of(equation: Equation) -> Problem | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hycop.training.checkpoint import Stopped
 from hycop.training.config import PRESETS, TrainingConfig, configured
 from hycop.training.gate import Gate
 from hycop.training.loop import Task, Trained, train
@@ -15,7 +14,6 @@ __all__ = [
     "Progress",
     "Report",
     "Start",
-    "Stopped",
     "Task",
     "Trained",
     "TrainingConfig",

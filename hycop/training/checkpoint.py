@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from hycop.data.npz import read_arrays
-from hycop.errors import HyCOPError, HyCOPWarning
+from hycop.errors import HyCOPError, HyCOPWarning, Stopped
 from hycop.evolution import State
 from hycop.files import (
     ABOUT_DATA,
@@ -182,10 +182,6 @@ def _read(path: Path) -> Checkpoint:
         reason = next(iter(str(error).splitlines()), "") or type(error).__name__
         raise RunFolderError(f"{path}: not a checkpoint ({reason})") from None
     return Checkpoint(**header, arrays=arrays)
-
-
-class Stopped(HyCOPError):
-    """The run was asked to stop; if it has a folder, its last step is kept there and it can be resumed."""
 
 
 class Journal:
