@@ -76,6 +76,13 @@ def describing(label: str, enabled: bool = True) -> Iterator[Describe]:
 
 
 @contextmanager
+def waiting(label: str) -> Iterator[None]:
+    """A bar that only moves, for what cannot be counted."""
+    with _bar(label, None, TimeElapsedColumn()):
+        yield
+
+
+@contextmanager
 def training_bar(label: str, enabled: bool = True) -> Iterator[Report]:
     """A live view of a training run: its stage, the best loss beside the best classical scheme's, programs per second.
 
@@ -98,7 +105,9 @@ def training_bar(label: str, enabled: bool = True) -> Iterator[Report]:
 
 
 @contextmanager
-def _bar(label: str, total: float, *columns: ProgressColumn, enabled: bool = True) -> Iterator[tuple[Bar, TaskID]]:
+def _bar(
+    label: str, total: float | None, *columns: ProgressColumn, enabled: bool = True
+) -> Iterator[tuple[Bar, TaskID]]:
     console = Console(stderr=True)
     shown = enabled and (console.is_terminal or console.is_jupyter)
     if shown:

@@ -248,7 +248,7 @@ def test_an_interrupt_during_imports_is_one_line(package: str, said: str, number
                 process.send_signal(number)
                 break
         rest = [line for line in process.stderr if not line.startswith("import time:")]
-    assert process.returncode == 130 and rest == [said]
+    assert process.returncode == 130 and rest == [f"hycop: {said}\n"]
 
 
 def _loaded(script: str, *names: str) -> list[str]:

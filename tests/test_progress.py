@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hycop import progress
-from hycop.progress import Progress, counting, describing, training_bar
+from hycop.progress import Progress, counting, describing, training_bar, waiting
 
 ENTRY = Progress("search", 3, 8, 0.2, 0.1, "Strang", 0.15, 512, 0.4)
 
@@ -29,6 +29,8 @@ def shown(stream: io.StringIO, enabled: bool = True) -> str:
                 advance(2)
             with describing("table") as describe:
                 describe("part [/]", 0.5)
+            with waiting("checking [/]"):
+                pass
     return stream.getvalue()
 
 
@@ -44,7 +46,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_terminal_shows_where_a_run_stands() -> None:
     text = shown(Screen())
     assert "search 3/8  best 1.00e-01  Strang 1.50e-01" in text and "programs/s" in text
-    assert "2/4" in text and "part [/]" in text  # brackets are no markup
+    assert "2/4" in text and "part [/]" in text and "checking [/]" in text  # brackets are no markup
 
 
 def test_nothing_shows_when_nobody_watches(capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,6 +25,7 @@ from hycop.files import checked_output, replacing
 from hycop.inspection import Inspection, inspected
 from hycop.plots import timeline_figure
 from hycop.problems import PROBLEMS, Problem, find_problem
+from hycop.progress import waiting
 from hycop.schemes import splitting
 from hycop.storage.network import is_network, load_network
 from hycop.surrogate import HyCOP
@@ -160,11 +161,12 @@ def check(
     if seed < 0:
         raise InvalidInputError(f"--seed is {seed}: a whole number, at least 0, is needed")
     kind, _, name = target.partition(":")
-    if kind == "baseline":
-        report = self_test(find_baseline(name).family)
-    else:
-        is_folder = is_network(target) or Path(target).is_dir()
-        report = check_primitive(load_network(target).primitive if is_folder else load_primitive(target), seed)
+    with waiting(f"checking {target}"):
+        if kind == "baseline":
+            report = self_test(find_baseline(name).family)
+        else:
+            is_folder = is_network(target) or Path(target).is_dir()
+            report = check_primitive(load_network(target).primitive if is_folder else load_primitive(target), seed)
     say(str(report))
     report_json(json_file, {"target": target, "passed": report.passed, "checks": [each._asdict() for each in report]})
     if not report.passed:

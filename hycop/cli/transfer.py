@@ -11,6 +11,7 @@ from hycop.cli.common import BoundaryOption, JsonOption, app, boundary_of, repor
 from hycop.cli.networks import primitives_of
 from hycop.cli.terminal import say
 from hycop.errors import OutputError
+from hycop.progress import waiting
 from hycop.surrogate import HyCOP
 from hycop.transfer import ELSEWHERE, compared, swap
 
@@ -48,7 +49,8 @@ def swap_command(
     given = primitives_of(primitive, "advection=MusclAdvection")
     before = HyCOP.load(folder)
     swapped = swap(before, boundary=boundary_of(boundary), primitives=given, auto=auto, substeps=substeps)
-    found = compared(before, swapped.model)
+    with waiting("comparing with the model before"):
+        found = compared(before, swapped.model)
     swapped.model.save(target)
     for line in swapped.changes:
         say(line)
