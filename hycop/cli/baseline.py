@@ -11,6 +11,7 @@ import numpy as np
 import typer
 
 from hycop.baselines import BASELINES, NOT_AVAILABLE, Monolith, find_baseline, load_baseline, train_baseline
+from hycop.baselines.monolith import FEWEST_ROUNDS
 from hycop.baselines.training import any_time
 from hycop.cli.common import JsonOption, Reading, SeedOption, app, pairs_of, report_json, with_shape
 from hycop.cli.rows import print_rows
@@ -108,9 +109,13 @@ def _tell(folder: Path, monolith: Monolith) -> None:
     how = "at T =" if monolith.baseline.protocol == "fixed" else "in steps of"
     say(f"{folder}: {monolith.baseline.label} {how} {monolith.time:g}, {monolith.primitive!r}")
     fell = "converged" if monolith.converged else "not converged"
+    if len(monolith.curve) >= FEWEST_ROUNDS:
+        fell += f": the second half of training lowered it {2**monolith.slope:.2f} times"
+    else:
+        fell += f": {counted(len(monolith.curve), 'round')} do not tell"
     say(
         f"held-out error {min(monolith.curve):.2e} after {monolith.passes:.3g} forward passes and "
-        f"{monolith.seconds:.0f} CPU s; {fell}: the second half of training lowered it {2**monolith.slope:.2f} times"
+        f"{monolith.seconds:.0f} CPU s; {fell}"
     )
     say(f"see 'hycop evaluate {folder} --split id --split ood'")
 
