@@ -1,6 +1,7 @@
 """HyCOP: fast, readable surrogates of PDE solvers, composed from simple ones."""
 
-from hycop import metrics
+from hycop import metrics, plot
+from hycop.answer import Answer
 from hycop.baselines import load_baseline, train_baseline
 from hycop.conformance import check_primitive
 from hycop.data import Dataset, load, save
@@ -9,11 +10,10 @@ from hycop.dictionary import Dictionary
 from hycop.enrichment import enrich
 from hycop.equation import Coefficient, Equation
 from hycop.errors import HyCOPError
-from hycop.evaluation import ByHand, Composed, Contender, DictionaryLimit, composed, evaluate, limit
+from hycop.evaluation import ByHand, Composed, Contender, DictionaryLimit, composed, evaluate, frame, limit
 from hycop.execution import measure, run, simplify, trace
 from hycop.grid import Grid, restrict
 from hycop.inspection import answers
-from hycop.model import Answer
 from hycop.pretraining import pretrain
 from hycop.primitive import ALL_CHANNELS, EXACT, Primitive, Symbol, fingerprint
 from hycop.primitives import find_primitive
@@ -63,6 +63,7 @@ __all__ = [
     "evaluate",
     "find_primitive",
     "fingerprint",
+    "frame",
     "limit",
     "load",
     "load_baseline",
@@ -70,6 +71,7 @@ __all__ = [
     "measure",
     "metrics",
     "name_missing",
+    "plot",
     "pretrain",
     "problem",
     "restrict",

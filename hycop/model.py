@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
+from hycop.answer import Answer as Answer  # it is imported from here, too
 from hycop.corrections import Correction, corrected
 from hycop.data import Dataset
 from hycop.dictionary import Dictionary
 from hycop.equation import Equation
 from hycop.errors import InvalidInputError, InvalidSampleError
-from hycop.estimation import GRADING, Calibration, Estimate, Ladder, calibrated, estimate
+from hycop.estimation import GRADING, Calibration, Ladder, calibrated, estimate
 from hycop.execution import Outcome, measure
 from hycop.features import Observed
 from hycop.grid import Array, changed
@@ -74,60 +74,6 @@ class Composition(NamedTuple):
     programs: ProgramBatch
     values: Values
     outside: Mapping[str, Array]
-
-
-@dataclass(frozen=True, eq=False)
-class Answer:
-    """A model's answer to a batch of queries: states (batch, channel, *grid), programs, work (batch,), features by name
-    (batch,), and ``outside``: which queries (batch,) lie outside training, by reason.
-
-    Programs ran on a grid ``refinement`` (batch,) times finer than the query's. ``estimator`` computes the estimated
-    errors, which is done when they are first asked for. ``tolerance`` is that of ``answer(query, tol)``.
-    """
-
-    query: Query
-    programs: ProgramBatch
-    states: Array
-    work: Array
-    features: Mapping[str, Array]
-    outside: Mapping[str, Array]
-    refinement: Array
-    estimator: Callable[[], Estimate] = field(repr=False)
-    tolerance: float | None = None
-
-    @cached_property
-    def estimate(self) -> Estimate:
-        """Estimated errors without a truth, and the work that this took: 5 to 8 times that of the answer."""
-        return self.estimator()
-
-    @property
-    def error(self) -> Array:
-        """Estimated relative error of each answer, (batch,): 90 % of the queries like those of training err less.
-
-        It sees what a finer program and a finer grid would change, not what the equation of the model lacks.
-        """
-        return self.estimate.error
-
-    @property
-    def tolerance_met(self) -> Array | None:
-        """Which answers are within the tolerance by their estimate, (batch,); None if no tolerance was asked for."""
-        return None if self.tolerance is None else self.error <= self.tolerance
-
-    @property
-    def untrusted(self) -> Array:
-        """Which answers are not to be trusted, (batch,)."""
-        flags = np.zeros(self.query.batch, dtype=bool)
-        for outside in self.outside.values():
-            flags |= outside
-        return flags
-
-    @property
-    def reasons(self) -> tuple[tuple[str, ...], ...]:
-        """Why each answer is not to be trusted; an empty tuple for trusted ones."""
-        return tuple(
-            tuple(name for name, outside in self.outside.items() if outside[sample])
-            for sample in range(self.query.batch)
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,6 +146,7 @@ class Model:
                 outside,
                 refinement,
                 lambda: estimate(ladder, query, own, calibration),
+                problem=self.equation.name,
             )
         reached = to_tolerance(ladder, query, own, calibration, checked_tolerance(tol))
         for cut in np.unique(reached.levels[:, 0]).tolist():
@@ -213,6 +160,7 @@ class Model:
             reached.levels[:, 1],
             lambda: reached.estimate,
             float(tol),
+            self.equation.name,
         )
 
     @property

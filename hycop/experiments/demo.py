@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from hycop.data import Dataset, save
-from hycop.evaluation import Contender, DictionaryLimit, Row, composed, evaluate
+from hycop.evaluation import Contender, DictionaryLimit, Row, composed, evaluate, family
 from hycop.execution import run, simplify
-from hycop.experiments.schemes import family
 from hycop.experiments.table import Describe
 from hycop.files import replacing
 from hycop.plots import Figure, Point, demo_figure, timeline_figure
