@@ -8,12 +8,16 @@ from functools import cached_property
 
 import numpy as np
 
+from hycop import markup
 from hycop.data import Dataset, XarrayDataset
 from hycop.estimation import Estimate
 from hycop.grid import Array
 from hycop.program import ProgramBatch
 from hycop.query import Query
 from hycop.version import __version__
+
+MOST_SHOWN = 5
+"""Programs of an answer that a notebook shows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +75,30 @@ class Answer:
             for sample in range(self.query.batch)
         )
 
+    def _repr_html_(self) -> str:
+        """The first programs, and what is known about the answers, for notebooks."""
+        count, flagged = self.query.batch, int(self.untrusted.sum())
+        trust = (
+            f"{flagged} of {count} not to be trusted: {', '.join(self.outside)}" if flagged else "all within training"
+        )
+        about = [
+            ("states", f"{self.states.shape}, (query, channel, *grid)"),
+            ("times", _spread(self.query.time)),
+            ("work", f"{_spread(self.work)} channel-cell updates"),
+            ("trust", trust),
+        ]
+        if "estimate" in self.__dict__ or self.tolerance is not None:  # which is not computed for a look
+            about.append(("estimated error", _spread(self.error)))
+        if self.tolerance_met is not None:
+            about.append(("tolerance", f"{self.tolerance:g}, met by {int(self.tolerance_met.sum())} of {count}"))
+        shown = {
+            f"query {index}, T = {self.query.time[index]:.3g}": [(step.primitive, step.duration) for step in program]
+            for index, program in zip(range(MOST_SHOWN), self.programs, strict=False)
+        }
+        more = markup.note(f"and {count - MOST_SHOWN} more") if count > MOST_SHOWN else ""
+        title = f"Answer of {self.problem} to {count} {'query' if count == 1 else 'queries'}"
+        return markup.page(title, markup.timelines(shown, self.programs.names), more, markup.facts(about))
+
     def to_dataset(self, error_estimate: bool = False) -> Dataset:
         """Initial states and answers. Queries in a row that ask one initial state at increasing times, as those of
         ``HyCOP.query``, become the times of one sample. ``error_estimate`` adds the estimated errors."""
@@ -102,10 +130,16 @@ class Answer:
         return self.to_dataset(error_estimate).to_xarray()
 
 
+def _spread(values: Array) -> str:
+    low, high = float(values.min()), float(values.max())
+    return f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}, median {float(np.median(values)):.3g}"
+
+
 def times_per_sample(query: Query) -> int:
     """How many queries in a row ask the same initial state at increasing times; 1 unless all samples have as many.
 
     >>> from hycop.grid import Grid
+    >>> from hycop.query import Setting
     >>> setting = Setting(Grid.box((4,), batch=2), ("u",), {"cx": 1.0})
     >>> times_per_sample(Query(np.arange(8.0).reshape(2, 1, 4), setting, np.zeros(2)).at([0.1, 0.2, 0.5]))
     3

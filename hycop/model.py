@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hycop import markup
 from hycop.answer import Answer as Answer  # it is imported from here, too
 from hycop.corrections import Correction, corrected
 from hycop.data import Dataset
@@ -20,7 +21,7 @@ from hycop.features import Observed
 from hycop.grid import Array, changed
 from hycop.metrics import rel_l2
 from hycop.policy import Inputs, Policy, SlotPolicy, exact_covers
-from hycop.program import EMPTY, ProgramBatch, chosen
+from hycop.program import EMPTY, Program, ProgramBatch, chosen
 from hycop.query import Query, Setting
 from hycop.scope import TIME_TOLERANCE, Scope, Values, View, WithinTraining, barred_primitives
 from hycop.tolerance import checked_tolerance, to_tolerance
@@ -280,14 +281,21 @@ class Model:
         """The opponent at its gate: the best classical scheme at equal work, cut into the same segments."""
         return replace(self, gate=self.gate.closed(), calibration=None)
 
-    def summary(self) -> str:
-        """A readable summary of a model: equation, dictionary, policy, a typical program, the gate's decision."""
-        view, equation = self.scope.view, self.equation
+    def typical_program(self) -> Program | None:
+        """What the policy writes for features in the middle of their ranges, durations as shares of T; None if the gate
+        has not kept it."""
+        if not self.gate.kept:
+            return None
+        view = self.scope.view
         middle = Inputs(
             np.zeros((1, len(view.features.names))), np.zeros((1, len(view.gain_features.names))), np.ones(1)
         )
-        typical = self.policy.programs(self.theta[None], middle)[0] if self.gate.kept else None
-        lines = [
+        return self.policy.programs(self.theta[None], middle)[0]
+
+    def facts(self) -> list[tuple[str, str]]:
+        """What there is to know, as labels and lines; a label may be empty where the line before goes on."""
+        view, equation, typical = self.scope.view, self.equation, self.typical_program()
+        return [
             ("equation", f"{equation.name}: {equation.formula or ', '.join(equation.processes)}"),
             ("box", f"{' x '.join(f'{length:g}' for length in self.box.lengths)}, {', '.join(self.box.boundary)}"),
             *(
@@ -300,7 +308,17 @@ class Model:
             *(("corrected", f"{name}: {each}") for name, each in self.corrections.items()),
             *(("changed", line) for line in self.record.changes),
         ]
-        return "\n".join(["HyCOP", *(f"  {label:11} {text}" for label, text in lines)])
+
+    def summary(self) -> str:
+        """A readable summary of a model: equation, dictionary, policy, a typical program, the gate's decision."""
+        return "\n".join(["HyCOP", *(f"  {label:11} {text}" for label, text in self.facts())])
+
+    def _repr_html_(self) -> str:
+        """The same for notebooks, with the typical program as a timeline."""
+        typical = self.typical_program()
+        drawn = {"": [(step.primitive, step.duration) for step in typical or ()]}
+        picture = markup.timelines(drawn, self.dictionary.names) if typical else ""
+        return markup.page(f"HyCOP, fitted on {self.equation.name}", picture, markup.facts(self.facts()))
 
     def static(self) -> Model | None:
         """The ablation trained beside it: the first pattern, one program for all queries."""

@@ -11,6 +11,7 @@ from typing import overload
 
 import numpy as np
 
+from hycop import markup
 from hycop.answer import Answer
 from hycop.data import Dataset, XarrayDataset, is_xarray
 from hycop.dictionary import Dictionary
@@ -66,6 +67,12 @@ class HyCOP:
 
     def __str__(self) -> str:
         return repr(self) if self._model is None else self._model.summary()
+
+    def _repr_html_(self) -> str:
+        """The summary, for notebooks."""
+        if self._model is not None:
+            return self._model._repr_html_()
+        return markup.page("HyCOP, not fitted: call fit(problem)", self.dictionary._repr_html_())
 
     @classmethod
     def of(cls, model: Model) -> HyCOP:

@@ -28,6 +28,9 @@ FEWEST_ROWS = 6
 SECONDS = 6.0
 """How long a movie lasts, unless that needs fewer than 2 or more than 20 frames a second."""
 
+ROUNDING = 1e-12
+"""Differences of values, relative to the largest value of any channel, that are not shown."""
+
 MOVIES = (".gif", ".mp4")
 
 
@@ -56,7 +59,8 @@ class Frames(NamedTuple):
     def range_of(self, channel: int) -> tuple[float, float]:
         """The least and the greatest value of a channel at any time, a little apart if they are the same."""
         low, high = float(self.states[:, channel].min()), float(self.states[:, channel].max())
-        return (low, high) if high > low else (low - 0.5, high + 0.5)
+        alike = ROUNDING * float(np.abs(self.states).max())  # rounding errors are not worth a picture
+        return (low, high) if high - low > alike else (low - 0.5, high + 0.5)
 
 
 def draw_frames(panels: Any, frames: Frames) -> None:
