@@ -339,6 +339,10 @@ class Problem:
         return setting, at, initial
 
 
+def _times(split: Split) -> str:
+    return " to ".join(f"{time:g}" for time in dict.fromkeys(split.time))
+
+
 def _ranges(split: Split) -> str:
     return "; ".join(
         f"{name} in {' or '.join(f'[{low:g}, {high:g}]' for low, high in intervals)}"
