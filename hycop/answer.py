@@ -147,7 +147,7 @@ def times_per_sample(query: Query) -> int:
     columns = [query.u0, query.grid.lengths, *query.setting.params.values()]
     same = query.time[1:] > query.time[:-1]
     for values in columns:
-        same &= (values[1:] == values[:-1]).reshape(query.batch - 1, -1).all(axis=1)
+        same &= (values[1:] == values[:-1]).all(axis=tuple(range(1, values.ndim)))
     starts = np.flatnonzero(np.concatenate([[True], ~same]))
     counts = np.diff(np.append(starts, query.batch))
     return int(counts[0]) if (counts == counts[0]).all() else 1
