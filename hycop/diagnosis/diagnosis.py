@@ -103,6 +103,7 @@ class Diagnosis:
             )
             rows.append((term, "not separable" if size is None else f"{size:.2e}", why))
         named = [] if self.missing is None else [markup.note(str(self.missing))]
+        named += [markup.note(f"nothing was named: {self.unnamed}")] if self.unnamed else []
         rest = str(self).partition("\n\nwhere\n")[2]
         return markup.page(
             f"Diagnosis: {self.verdict.advice}",

@@ -62,9 +62,13 @@ def draw_states(panels: Sequence[Axes], states: Mapping[str, Array], lengths: Se
 
 
 def draw_difference(axes: Axes, u: Array, lengths: Sequence[float], title: str) -> None:
-    """A difference of two states, white where there is none."""
+    """A difference of two states, on a scale with zero in the middle: white in 2D, a thin line in 1D."""
     bound = float(np.abs(u).max()) or 1.0
     draw_field(axes, u, lengths, title, vmin=-bound, vmax=bound, cmap="RdBu_r")
+    if u.ndim == 1:
+        axes.axhline(0.0, color="0.6", linewidth=0.8, zorder=1)
+        axes.set_ylim(-1.05 * bound, 1.05 * bound)
+        axes.ticklabel_format(axis="y", style="sci", scilimits=(-2, 4))
 
 
 def draw_lines(above: Axes, below: Axes, solution: Solution, length: float) -> None:
