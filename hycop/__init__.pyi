@@ -4,8 +4,10 @@ from . import conformance as conformance
 from . import data as data
 from . import errors as errors
 from . import metrics as metrics
+from . import plot as plot
 from . import primitives as primitives
 from . import problems as problems
+from .answer import Answer as Answer
 from .baselines import load_baseline as load_baseline
 from .baselines import train_baseline as train_baseline
 from .conformance import check_primitive as check_primitive
@@ -26,6 +28,7 @@ from .evaluation import Contender as Contender
 from .evaluation import DictionaryLimit as DictionaryLimit
 from .evaluation import composed as composed
 from .evaluation import evaluate as evaluate
+from .evaluation import frame as frame
 from .evaluation import limit as limit
 from .execution import measure as measure
 from .execution import run as run
@@ -34,7 +37,6 @@ from .execution import trace as trace
 from .grid import Grid as Grid
 from .grid import restrict as restrict
 from .inspection import answers as answers
-from .model import Answer as Answer
 from .pretraining import pretrain as pretrain
 from .primitive import ALL_CHANNELS as ALL_CHANNELS
 from .primitive import EXACT as EXACT

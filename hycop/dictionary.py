@@ -6,9 +6,10 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
+from hycop import markup
 from hycop.errors import IncompatibleError, InvalidInputError, UnknownNameError
 from hycop.grid import Grid
-from hycop.primitive import Primitive, boundaries_of, checked_boundaries, fingerprint
+from hycop.primitive import EXACT, Primitive, boundaries_of, checked_boundaries, fingerprint
 
 
 class Dictionary(Mapping[str, Primitive]):
@@ -60,6 +61,15 @@ class Dictionary(Mapping[str, Primitive]):
     def __repr__(self) -> str:
         return f"Dictionary({', '.join(f'{name}={primitive!r}' for name, primitive in self.items())})"
 
+    def _repr_html_(self) -> str:
+        """A table of the primitives, for notebooks."""
+        lines = [
+            (name, repr(each), ", ".join(sorted(each.advances)), _order(each), ", ".join(sorted(boundaries_of(each))))
+            for name, each in self.items()
+        ]
+        heads = ("name", "primitive", "advances", "order", "boundaries")
+        return markup.page(f"Dictionary of {len(self)}", markup.table(heads, lines))
+
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(self._primitives)
@@ -96,3 +106,7 @@ class Dictionary(Mapping[str, Primitive]):
                 if primitive.advances == self[name].advances and set(grid.boundary) <= boundaries_of(primitive)
             ]
             checked_boundaries(name, self[name], grid, able)
+
+
+def _order(primitive: Primitive) -> str:
+    return "none" if primitive.order is None else "exact" if primitive.order == EXACT else f"{primitive.order:g}"

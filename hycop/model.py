@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
+from hycop import markup
+from hycop.answer import Answer as Answer  # it is imported from here, too
 from hycop.corrections import Correction, corrected
 from hycop.data import Dataset
 from hycop.dictionary import Dictionary
 from hycop.equation import Equation
 from hycop.errors import InvalidInputError, InvalidSampleError
-from hycop.estimation import GRADING, Calibration, Estimate, Ladder, calibrated, estimate
+from hycop.estimation import GRADING, Calibration, Ladder, calibrated, estimate
 from hycop.execution import Outcome, measure
 from hycop.features import Observed
 from hycop.grid import Array, changed
 from hycop.metrics import rel_l2
 from hycop.policy import Inputs, Policy, SlotPolicy, exact_covers
-from hycop.program import EMPTY, ProgramBatch, chosen
+from hycop.program import EMPTY, Program, ProgramBatch, chosen
 from hycop.query import Query, Setting
 from hycop.scope import TIME_TOLERANCE, Scope, Values, View, WithinTraining, barred_primitives
 from hycop.tolerance import checked_tolerance, to_tolerance
@@ -74,60 +75,6 @@ class Composition(NamedTuple):
     programs: ProgramBatch
     values: Values
     outside: Mapping[str, Array]
-
-
-@dataclass(frozen=True, eq=False)
-class Answer:
-    """A model's answer to a batch of queries: states (batch, channel, *grid), programs, work (batch,), features by name
-    (batch,), and ``outside``: which queries (batch,) lie outside training, by reason.
-
-    Programs ran on a grid ``refinement`` (batch,) times finer than the query's. ``estimator`` computes the estimated
-    errors, which is done when they are first asked for. ``tolerance`` is that of ``answer(query, tol)``.
-    """
-
-    query: Query
-    programs: ProgramBatch
-    states: Array
-    work: Array
-    features: Mapping[str, Array]
-    outside: Mapping[str, Array]
-    refinement: Array
-    estimator: Callable[[], Estimate] = field(repr=False)
-    tolerance: float | None = None
-
-    @cached_property
-    def estimate(self) -> Estimate:
-        """Estimated errors without a truth, and the work that this took: 5 to 8 times that of the answer."""
-        return self.estimator()
-
-    @property
-    def error(self) -> Array:
-        """Estimated relative error of each answer, (batch,): 90 % of the queries like those of training err less.
-
-        It sees what a finer program and a finer grid would change, not what the equation of the model lacks.
-        """
-        return self.estimate.error
-
-    @property
-    def tolerance_met(self) -> Array | None:
-        """Which answers are within the tolerance by their estimate, (batch,); None if no tolerance was asked for."""
-        return None if self.tolerance is None else self.error <= self.tolerance
-
-    @property
-    def untrusted(self) -> Array:
-        """Which answers are not to be trusted, (batch,)."""
-        flags = np.zeros(self.query.batch, dtype=bool)
-        for outside in self.outside.values():
-            flags |= outside
-        return flags
-
-    @property
-    def reasons(self) -> tuple[tuple[str, ...], ...]:
-        """Why each answer is not to be trusted; an empty tuple for trusted ones."""
-        return tuple(
-            tuple(name for name, outside in self.outside.items() if outside[sample])
-            for sample in range(self.query.batch)
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,6 +147,7 @@ class Model:
                 outside,
                 refinement,
                 lambda: estimate(ladder, query, own, calibration),
+                problem=self.equation.name,
             )
         reached = to_tolerance(ladder, query, own, calibration, checked_tolerance(tol))
         for cut in np.unique(reached.levels[:, 0]).tolist():
@@ -213,6 +161,7 @@ class Model:
             reached.levels[:, 1],
             lambda: reached.estimate,
             float(tol),
+            self.equation.name,
         )
 
     @property
@@ -332,14 +281,21 @@ class Model:
         """The opponent at its gate: the best classical scheme at equal work, cut into the same segments."""
         return replace(self, gate=self.gate.closed(), calibration=None)
 
-    def summary(self) -> str:
-        """A readable summary of a model: equation, dictionary, policy, a typical program, the gate's decision."""
-        view, equation = self.scope.view, self.equation
+    def typical_program(self) -> Program | None:
+        """What the policy writes for features in the middle of their ranges, durations as shares of T; None if the gate
+        has not kept it."""
+        if not self.gate.kept:
+            return None
+        view = self.scope.view
         middle = Inputs(
             np.zeros((1, len(view.features.names))), np.zeros((1, len(view.gain_features.names))), np.ones(1)
         )
-        typical = self.policy.programs(self.theta[None], middle)[0] if self.gate.kept else None
-        lines = [
+        return self.policy.programs(self.theta[None], middle)[0]
+
+    def facts(self) -> list[tuple[str, str]]:
+        """What there is to know, as labels and lines; a label may be empty where the line before goes on."""
+        view, equation, typical = self.scope.view, self.equation, self.typical_program()
+        return [
             ("equation", f"{equation.name}: {equation.formula or ', '.join(equation.processes)}"),
             ("box", f"{' x '.join(f'{length:g}' for length in self.box.lengths)}, {', '.join(self.box.boundary)}"),
             *(
@@ -352,7 +308,17 @@ class Model:
             *(("corrected", f"{name}: {each}") for name, each in self.corrections.items()),
             *(("changed", line) for line in self.record.changes),
         ]
-        return "\n".join(["HyCOP", *(f"  {label:11} {text}" for label, text in lines)])
+
+    def summary(self) -> str:
+        """A readable summary of a model: equation, dictionary, policy, a typical program, the gate's decision."""
+        return "\n".join(["HyCOP", *(f"  {label:11} {text}" for label, text in self.facts())])
+
+    def _repr_html_(self) -> str:
+        """The same for notebooks, with the typical program as a timeline."""
+        typical = self.typical_program()
+        drawn = {"": [(step.primitive, step.duration) for step in typical or ()]}
+        picture = markup.timelines(drawn, self.dictionary.names) if typical else ""
+        return markup.page(f"HyCOP, fitted on {self.equation.name}", picture, markup.facts(self.facts()))
 
     def static(self) -> Model | None:
         """The ablation trained beside it: the first pattern, one program for all queries."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hycop import markup
 from hycop.errors import InvalidInputError, UnknownNameError
 from hycop.grid import Array, changed
 
@@ -53,6 +54,11 @@ class Program:
 
     def __str__(self) -> str:
         return " → ".join(str(step) for step in self.steps) or "(no steps)"
+
+    def _repr_html_(self) -> str:
+        """A timeline, for notebooks."""
+        steps = [(step.primitive, step.duration) for step in self.steps]
+        return markup.page(f"Program, {len(steps)} step{'s' if len(steps) != 1 else ''}", markup.timelines({"": steps}))
 
     def __len__(self) -> int:
         return len(self.steps)

@@ -7,23 +7,27 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import overload
 
 import numpy as np
 
-from hycop.data import Dataset
+from hycop import markup
+from hycop.answer import Answer
+from hycop.data import Dataset, XarrayDataset, is_xarray
 from hycop.dictionary import Dictionary
 from hycop.equation import Equation
 from hycop.errors import HyCOPError, HyCOPWarning, InvalidInputError
 from hycop.execution import Outcome, Trace, trace
 from hycop.executors import Executor
 from hycop.files import output_folder
-from hycop.grid import Array, Grid
-from hycop.model import Answer, Box, Model, Record
+from hycop.grid import Array
+from hycop.model import Box, Model, Record
 from hycop.primitive import Primitive
 from hycop.problems import Problem
 from hycop.program import Program, ProgramBatch
 from hycop.progress import training_bar
-from hycop.query import Query, Setting, real_numbers
+from hycop.query import Query, real_numbers
+from hycop.questions import answered_in_xarray, query_of_arrays, query_of_dataset
 from hycop.scope import Scope
 from hycop.storage import load_model, save_model
 from hycop.training import Progress, Report, Start, Task, TrainingConfig, configured, train
@@ -63,6 +67,12 @@ class HyCOP:
 
     def __str__(self) -> str:
         return repr(self) if self._model is None else self._model.summary()
+
+    def _repr_html_(self) -> str:
+        """The summary, for notebooks."""
+        if self._model is not None:
+            return self._model._repr_html_()
+        return markup.page("HyCOP, not fitted: call fit(problem)", self.dictionary._repr_html_())
 
     @classmethod
     def of(cls, model: Model) -> HyCOP:
@@ -143,25 +153,9 @@ class HyCOP:
         boundary: str | Sequence[str] | None = None,
     ) -> Query:
         """The query that ``predict`` answers: every state at every time, sample by sample."""
-        model = self.model
-        u0, box, asked = real_numbers("u0", u0), model.box, _checked_times(times)
-        if u0.ndim != 2 + box.axes or not u0.shape[0]:
-            raise InvalidInputError(
-                f"u0 has shape {u0.shape}: (batch, channel, *grid) with {box.axes} grid axes and at least one state is "
-                "needed"
-            )
-        _check_params(params, model.equation)
-        grid = Grid(
-            u0.shape[2:],
-            _checked_lengths(box.lengths if lengths is None else lengths, u0.shape[0], box.axes),
-            box.boundary if boundary is None else boundary,  # type: ignore[arg-type]
-        )
-        setting = Setting(grid, model.equation.channels, params)  # type: ignore[arg-type]
-        model.equation.check_bounds(setting)
-        if asked.size == 1:
-            return Query(u0, setting, np.full(u0.shape[0], asked[0]))
-        return Query(u0, setting, np.zeros(u0.shape[0])).at(asked)
+        return query_of_arrays(self.model, u0, params, times, lengths, boundary)
 
+    @overload
     def predict(
         self,
         u0: Array,
@@ -169,29 +163,55 @@ class HyCOP:
         times: Sequence[float] | float,
         lengths: Sequence[float] | Array | None = None,
         boundary: str | Sequence[str] | None = None,
-    ) -> Array:
+    ) -> Array: ...
+
+    @overload
+    def predict(
+        self,
+        u0: XarrayDataset,
+        *,
+        times: Sequence[float] | float | None = None,
+        boundary: str | Sequence[str] | None = None,
+    ) -> XarrayDataset: ...
+
+    def predict(
+        self,
+        u0: Array | XarrayDataset,
+        params: Mapping[str, object] | None = None,
+        times: Sequence[float] | float | None = None,
+        lengths: Sequence[float] | Array | None = None,
+        boundary: str | Sequence[str] | None = None,
+    ) -> Array | XarrayDataset:
         """Solutions (batch, time, channel, *grid) at any times, each straight from u0, on any grid.
+
+        Instead of ``u0``, ``params`` and ``lengths`` an xarray Dataset may be given, with the names of a dataset file
+        (``Dataset.to_xarray``). The answers to its initial states then come as such a Dataset, initial states first.
+        ``times`` count from them, and are the Dataset's own by default.
 
         Warns (``UntrustedWarning``) if a query lies outside the trained range; ``answer`` says which and why.
         """
-        answer = self.model.answer(self.query(u0, params, times, lengths, boundary))
-        if answer.outside:
-            warnings.warn(
-                f"{int(answer.untrusted.sum())} of {answer.query.batch} queries lie outside the trained range of "
-                f"{', '.join(answer.outside)}",
-                UntrustedWarning,
-                stacklevel=2,
-            )
+        if is_xarray(u0):
+            if params is not None or lengths is not None:
+                raise InvalidInputError("params and lengths: the xarray Dataset has its own; leave them out")
+            data = Dataset.from_xarray(u0)  # type: ignore[arg-type]
+            answer = self.model.answer(query_of_dataset(self.model, data, times, boundary))
+            _warn_outside(answer)
+            return answered_in_xarray(answer, data)
+        answer = self.model.answer(query_of_arrays(self.model, u0, params, times, lengths, boundary))  # type: ignore[arg-type]
+        _warn_outside(answer)
         return answer.states.reshape(np.shape(u0)[0], -1, *np.shape(u0)[1:])
 
-    def answer(self, query: Query, tol: float | None = None) -> Answer:
+    def answer(self, query: Query | XarrayDataset, tol: float | None = None) -> Answer:
         """Everything about a batch of queries: states, programs, work, features, estimated errors, and what is not to
         be trusted and why.
 
         A query comes from ``query(u0, params, times)``, from a problem (``problem.queries``) or a dataset (``.query``).
+        An xarray Dataset with the names of a dataset file is asked at its own times.
         With ``tol`` programs and grids are refined, query by query, until the estimated relative error is at most that;
         ``answer.tolerance_met`` says which queries reached it.
         """
+        if is_xarray(query):
+            query = query_of_dataset(self.model, Dataset.from_xarray(query))  # type: ignore[arg-type]
         return self.model.answer(self._checked(query), tol)
 
     def untrusted(
@@ -233,7 +253,7 @@ class HyCOP:
         model, asked = self.model, self.model.corrected(self._checked(query))
         return trace(model.programs(query), model.dictionary, asked, refinement=model.refinement, steps=steps)
 
-    def _checked(self, query: Query) -> Query:
+    def _checked(self, query: Query | XarrayDataset) -> Query:
         """Refuses a query of another equation, which would be answered without what the dictionary does not know."""
         if not isinstance(query, Query):
             raise InvalidInputError(
@@ -351,12 +371,14 @@ def _first_policy(start: object) -> Start | None:
     return start.model.policy, start.model.theta
 
 
-def _check_params(params: object, equation: Equation) -> None:
-    if not isinstance(params, Mapping):
-        names = ", ".join(f"'{name}': …" for name in equation.coefficients)
-        shown = "'name': value" if equation.guessed else names
-        raise InvalidInputError(f"params is a {type(params).__name__}: give them by name, {{{shown}}}")
-    equation.check_names(params, complete=False)
+def _warn_outside(answer: Answer) -> None:
+    if answer.outside:
+        warnings.warn(
+            f"{int(answer.untrusted.sum())} of {answer.query.batch} queries lie outside the trained range of "
+            f"{', '.join(answer.outside)}",
+            UntrustedWarning,
+            stacklevel=3,
+        )
 
 
 def _both(show: Report, listener: Report) -> Report:
@@ -365,23 +387,3 @@ def _both(show: Report, listener: Report) -> Report:
         listener(entry)
 
     return report
-
-
-def _checked_times(times: object) -> Array:
-    try:
-        asked = np.atleast_1d(np.asarray(times))
-        if asked.dtype.kind not in "fiu" or np.ma.is_masked(times) or asked.ndim != 1 or not asked.size:
-            raise ValueError
-    except ValueError:
-        raise InvalidInputError(f"times is {times!r}: a number, or a list of numbers, is needed") from None
-    return asked.astype(np.float64)
-
-
-def _checked_lengths(lengths: object, batch: int, axes: int) -> Array:
-    try:
-        return np.broadcast_to(real_numbers("lengths", lengths).astype(np.float64), (batch, axes))
-    except ValueError:
-        raise InvalidInputError(
-            f"lengths is {lengths!r}: a length for each of {axes} axes is needed, or a row of them for each of "
-            f"{batch} states"
-        ) from None

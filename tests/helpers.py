@@ -17,6 +17,7 @@ from hycop.cli import main
 from hycop.data import Dataset, write_pdebench
 from hycop.data.gas import encode
 from hycop.dictionary import Dictionary
+from hycop.execution import run
 from hycop.grid import Array, Grid
 from hycop.primitives import (
     CentralEuler,
@@ -29,6 +30,8 @@ from hycop.primitives import (
     SqrtDensityViscosity,
 )
 from hycop.query import Channel, Query, Setting
+from hycop.schemes import splitting
+from hycop.surrogate import HyCOP
 
 # ------------------------------------------------------------------------------------------- the command line
 
@@ -272,3 +275,27 @@ def tiny_baselines(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(training, "LAPTOP_ROUNDS", {})
     patch.setattr(training, "FEWER", 1)
     patch.setattr(Bench, "_check_self_test", lambda bench, family: None)
+
+
+# ------------------------------------------------------------------------------------------- a small model
+
+SMALL_MODEL = Path(__file__).parent / "models" / "schema2"
+"""A model folder of advection, diffusion and reaction on a line: loading it takes no training."""
+
+
+def small_data(samples: int = 3, times: tuple[float, ...] = (0.05, 0.2), cells: int = 64) -> Dataset:
+    """Data that the small model can answer, from fine programs of its own dictionary."""
+    rng = np.random.default_rng(0)
+    dictionary = HyCOP.load(SMALL_MODEL).dictionary
+    grid = Grid.box((cells,), 2.5, batch=samples)
+    params = {name: rng.uniform(*ends, samples) for name, ends in PARAMS.items()}
+    setting = Setting(grid, (Channel("u"),), params)
+    x = (np.arange(cells) + 0.5) / cells
+    u0 = 0.5 + 0.4 * np.sin(2 * np.pi * (x + rng.random((samples, 1, 1))))
+    query = Query(u0, setting, np.zeros(samples)).at(times)
+    states = run(splitting("strang x32").programs(query, dictionary), dictionary, query)
+    states = np.concatenate([u0[:, None], states.reshape(samples, len(times), 1, cells)], axis=1)
+    return Dataset("adr1d", "small", states, np.array([0.0, *times]), setting)
+
+
+PARAMS = {"cx": (0.2, 1.0), "Dx": (0.05, 0.1), "r": (0.2, 0.8)}

@@ -225,8 +225,10 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     ADR.sample(2, "id", 0, shape=(16, 16), times=[0.1, 0.2], estimated=0).save(tmp_path / "in.nc")
     refused = hycop_command("predict", "fno", "in.nc", "out.nc", folder=tmp_path)
     assert refused.returncode == 2 and "T = 0.2" in refused.stderr and not (tmp_path / "out.nc").exists()
-    answered = hycop_command("predict", "fno", "in.nc", "out.nc", "--times", "0.2", folder=tmp_path)
+    drawn = ("--plot", "out.png", "--movie", "out.gif", "--sample", "1")
+    answered = hycop_command("predict", "fno", "in.nc", "out.nc", "--times", "0.2", *drawn, folder=tmp_path)
     assert answered.returncode == 0, answered.stderr
+    assert min((tmp_path / name).stat().st_size for name in ("out.png", "out.gif")) > 5000
     found = hycop.load(tmp_path / "out.nc")
     assert found.times.tolist() == [[0.0, 0.2]] * 2 and found.reference.startswith("FNO")
     on_file = hycop_command("evaluate", "fno", "--data", "out.nc", "--json", "own.json", folder=tmp_path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from html import escape
 from pathlib import Path
 
 import numpy as np
@@ -275,12 +276,17 @@ def test_what_is_missing_is_named_in_the_verdict() -> None:
     first, second = str(found).splitlines()[:2]
     assert first.startswith("enrich the dictionary with u_t = … + ") and second.endswith("% of the residual)")
     assert isinstance(content["explained"], float) and content["explained"] > 0.999
+    shown = found._repr_html_()
+    assert escape(second) in shown and escape(found.verdict.advice) in shown and f"{found.budget.total:.2e}" in shown
+    axes = hycop.plot.budget(found)
+    assert [label.get_text() for label in axes.get_xticklabels()] == list(found.budget.sizes)
 
 
 def test_too_few_pairs_and_no_mismatch_are_not_named() -> None:
     few = DATA["adr2d"].take(slice(0, 3))
     page = hycop.diagnose(without(ADR, "reaction"), few, verbose=False)
     assert page.missing is None and "at least 8 are needed" in str(page).splitlines()[1]
+    assert "nothing was named" in page._repr_html_()
     assert hycop.diagnose(classical_model(ADR), few, verbose=False).to_json()["missing"] == []
 
 

@@ -124,7 +124,8 @@ def test_words_and_figures_do_not_change_the_version(tmp_path: Path, monkeypatch
     plain = "X = 1\n\ndef f(a):\n    return a\n"
     same = '"""Words."""\nX = 1  # why\n"""More."""\n\n\ndef f(a):\n    """Words."""\n    return (a)\n'
     drawing = plain + "def g(a) -> Mapping[str, Figure]:\n    return a\n"
-    assert version(plain) == version(same) == version(drawing)
+    shown = plain + "def _repr_html_(a):\n    return a\n"
+    assert version(plain) == version(same) == version(drawing) == version(shown)
     assert version(plain) != version(plain.replace("X = 1", "X = 2"))
     assert version(plain) != version(plain.replace("return a", "return -a"))
 
@@ -140,7 +141,7 @@ def test_a_part_depends_on_the_experiments_that_it_imports(monkeypatch: pytest.M
     code.solver_version.__wrapped__()
     names = {path.relative_to(code.PACKAGE).parts[0] for path in seen[1]}
     assert {"kernels", "primitives", "references", "problems", "policy", "training", "networks"} <= names
-    assert not {"cli", "plots.py", "experiments", "progress.py"} & names
+    assert not {"cli", "plots", "plot.py", "markup.py", "colours.py", "experiments", "progress.py"} & names
 
 
 def test_every_table_of_the_paper_is_somewhere() -> None:

@@ -14,6 +14,7 @@ from hycop.baselines import BASELINES, NOT_AVAILABLE, Monolith, find_baseline, l
 from hycop.baselines.monolith import FEWEST_ROUNDS
 from hycop.baselines.training import any_time
 from hycop.cli.common import JsonOption, Reading, SeedOption, app, pairs_of, report_json, with_shape
+from hycop.cli.pictures import Pictures
 from hycop.cli.rows import print_rows
 from hycop.cli.terminal import counted, say, tell
 from hycop.data import Dataset, checked_dataset_path, save
@@ -165,14 +166,15 @@ def _judged(
 
 
 def predict_baseline(
-    folder: Path, source: Path, target: Path, times: Sequence[float] | None, reading: Reading, json_file: Path | None
-) -> None:
-    """Writes the answers of a trained baseline to the initial states of a file."""
+    folder: Path, source: Path, target: Path, times: Sequence[float] | None, reading: Reading, pictures: Pictures
+) -> dict[str, object]:
+    """Writes the answers of a trained baseline to the initial states of a file; returns what is to be known of them."""
     monolith = load_baseline(folder)
     problem = find_problem(monolith.network.problem)
     checked_dataset_path(target)
     data = reading.load(source, problem.name, later=times is None, also=problems_with(problem.equation))
     with naming(source):
+        pictures.check_sample(data)
         asked = list(common_times(data) if times is None else times)
         data = data.arranged(problem.channels)
         query = Query(data.states[:, 0], data.setting, np.zeros(data.samples)).at(asked)
@@ -193,6 +195,7 @@ def predict_baseline(
     )
     save(answer, target)
     say(f"{target}: {counted(data.samples, 'sample')} at {counted(len(asked), 'time')}")
+    pictures.draw(answer, data)
     if outside.any():
         tell(f"not to be trusted: {outside.sum()} of {outside.size} answers lie outside the trained range")
-    report_json(json_file, {"file": str(target), "untrusted": int(outside.sum()), "answers": outside.size})
+    return {"file": str(target), "untrusted": int(outside.sum()), "answers": outside.size}

@@ -21,7 +21,7 @@ COMMANDS = {
     "problems": Entry("explore", "List the problems, or describe one."),
     "data": Entry("score", "Draw queries of a problem, solve them with its reference, write a dataset."),
     "train": Entry("learn", "Learn a policy that writes programs."),
-    "predict": Entry("learn", "Answer queries at any time, with error bars or to a tolerance."),
+    "predict": Entry("predict", "Answer queries at any time, with error bars or to a tolerance."),
     "evaluate": Entry("score", "Error, work and seconds of a model, a network, or classical schemes."),
     "program": Entry("explore", "Print the program that a model or a scheme writes for one query."),
     "diagnose": Entry("diagnose", "Say why a model errs, and what to do about it."),

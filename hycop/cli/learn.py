@@ -1,54 +1,40 @@
-"""Commands that learn and use what was learned: train and predict."""
+"""The command that learns: train."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from importlib import import_module
-from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
-from hycop.baselines import is_baseline
-from hycop.cli.baseline import predict_baseline
 from hycop.cli.common import (
     DRAWN,
-    BoundaryOption,
     FramesOption,
     JsonOption,
-    OverwriteOption,
     ParamOption,
     Reading,
     SeedOption,
     app,
-    boundary_of,
     check_boundaries,
-    check_file,
     pairs_of,
     refuse_options,
     report_json,
-    times_of,
     with_shape,
 )
 from hycop.cli.networks import OnlyOption, PrimitiveOption, with_primitives
-from hycop.cli.terminal import counted, say, tell
-from hycop.data import Dataset, checked_dataset_path, save
+from hycop.cli.terminal import say, tell
+from hycop.data import Dataset
 from hycop.dictionary import Dictionary
 from hycop.errors import HyCOPError, InvalidInputError
-from hycop.estimation import COVERED
 from hycop.execution import probe
 from hycop.executors import executor as find_executor
 from hycop.files import naming, replacing
-from hycop.inspection import as_dataset, common_times, query_of
-from hycop.model import Answer
 from hycop.plots import Point, error_figure
-from hycop.problems import Problem, find_problem, problem_of, problems_with
+from hycop.problems import Problem, find_problem
 from hycop.surrogate import HyCOP
-from hycop.tolerance import checked_tolerance
 from hycop.training import Progress, Report, configured
 from hycop.training.checkpoint import HISTORY
 from hycop.training.config import settings_from, settings_table
@@ -216,133 +202,3 @@ def _write_front(models: Sequence[HyCOP], folder: Path, json_file: Path | None) 
     tell(f"wrote {folder / 'front.png'}")
     report_json(folder / "front.json", {"front": entries})
     report_json(json_file, {"front": entries})
-
-
-@app.command()
-def predict(
-    folder: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a trained model.")],
-    source: Annotated[
-        Path,
-        typer.Argument(metavar="IN", help="Dataset, ours or PDEBench's, whose initial states and parameters to use."),
-    ],
-    target: Annotated[Path, typer.Argument(metavar="OUT.nc", help="File to write, .nc or .npz.")],
-    times: Annotated[
-        str | None, typer.Option(help="Times after the initial state, as 0.1,0.2; the dataset's by default.")
-    ] = None,
-    boundary: BoundaryOption = None,
-    samples: Annotated[
-        int | None, typer.Option(help="Samples of a PDEBench file, from its first; all by default.")
-    ] = None,
-    frames: FramesOption = None,
-    param: ParamOption = None,
-    error_estimate: Annotated[
-        bool,
-        typer.Option("--error-estimate", help="Estimate the error of every answer; takes 5 to 8 times the work."),
-    ] = False,
-    tol: Annotated[
-        float | None,
-        typer.Option(help="Refine programs and grids until the estimated relative error is at most this, as 1e-3."),
-    ] = None,
-    overwrite: OverwriteOption = False,
-    json_file: JsonOption = None,
-) -> None:
-    """Answer queries at any times, each straight from its initial state.
-
-    Example: hycop predict runs/adr queries.nc answers.nc --times 0.05,0.1,0.37
-    Example: hycop predict runs/adr queries.nc answers.nc --tol 1e-3
-    """
-    if tol is not None:
-        checked_tolerance(tol, "--tol")
-    checked_dataset_path(target)
-    if target.exists() and source.exists() and target.samefile(source):
-        raise InvalidInputError(f"{target}: is also the input, which would be lost; choose another file")
-    check_file(target, overwrite)
-    if is_baseline(folder):
-        refuse_options(f"for the baseline {folder}", error_estimate=error_estimate or None, tol=tol)
-        reading = Reading(samples, frames, None, tuple(param or ()), boundary)
-        predict_baseline(folder, source, target, times_of(times), reading, json_file)
-        return
-    model = HyCOP.load(folder)
-    equation, box = model.model.equation, model.model.box
-    asked = times_of(times)
-    reading = Reading(samples, frames, None, tuple(param or ()), boundary)
-    data = reading.load(source, equation.name, later=asked is None, also=problems_with(equation))
-    grid = data.setting.grid.with_boundary(boundary_of(boundary) or data.setting.grid.boundary)
-    with naming(source):
-        if asked is None:
-            asked = common_times(data)
-        check_boundaries(problem_of(equation), model.dictionary, grid, run=folder)
-    with naming(source, each=len(asked)):
-        found = model.answer(query_of(model, data, asked, grid.boundary), tol)
-        answer = as_dataset(found, data, asked, error_estimate or tol is not None)
-    save(replace(answer, reference=f"HyCOP {folder}"), target)
-    if boundary is None and grid.boundary != box.boundary:
-        own = ",".join(box.boundary)
-        tell(f"{source}: answered with its boundary, not with the model's; --boundary {own} is that")
-    say(f"{target}: {counted(data.samples, 'sample')} at {counted(len(asked), 'time')}")
-    rows = _rows(answer, asked)
-    report: dict[str, object] = {"file": str(target), "rows": rows}
-    if answer.error_estimate is not None:
-        report |= _told_estimate(found, rows)
-    _tell_untrusted(rows)
-    report_json(json_file, report)
-
-
-def _rows(answer: Dataset, times: Sequence[float]) -> list[dict[str, object]]:
-    """One row for each answer: its sample and time, why it is not to be trusted, if so, and its estimated error."""
-    assert answer.untrusted is not None and answer.reasons is not None
-    rows: list[dict[str, object]] = []
-    for place in np.ndindex(answer.samples, len(times)):
-        sample, index = place[0], place[1] + 1
-        reasons = [reason for reason in str(answer.reasons[sample, index]).split(", ") if reason]
-        row = {"sample": sample, "time": times[index - 1], "untrusted": bool(answer.untrusted[sample, index])}
-        rows.append({**row, "reasons": reasons})
-        if answer.error_estimate is not None:
-            error = float(answer.error_estimate[sample, index])
-            rows[-1]["error_estimate"] = error if isfinite(error) else None
-        if answer.tolerance_met is not None:
-            rows[-1]["tolerance_met"] = bool(answer.tolerance_met[sample, index])
-    return rows
-
-
-def _told_estimate(answer: Answer, rows: Sequence[dict[str, Any]]) -> dict[str, object]:
-    """Tells what the errors are estimated to be, and which answers miss the tolerance; the same for JSON."""
-    estimate, own = answer.estimate, float(answer.work.mean())
-    more = float(estimate.work.mean()) / own if own else 0.0
-    say(
-        f"estimated relative error: median {np.median(estimate.error):.1e}, largest {estimate.error.max():.1e}; "
-        f"the estimate took {more:.1f} times the work of the answers"
-    )
-    tell(
-        f"{COVERED:.0%} of queries like those of training err less than their estimate"
-        if estimate.calibrated
-        else "the estimate is not calibrated for this model and boundary: it is twice the distance to a refined answer"
-    )
-    tell("an error of the equation itself, such as missing physics, cannot be seen without data")
-    told: dict[str, object] = {
-        "calibrated": estimate.calibrated,
-        "work": own,
-        "estimate_work": float(estimate.work.mean()),
-    }
-    if answer.tolerance_met is None:
-        return told
-    missed = [row for row in rows if not row["tolerance_met"]]
-    say(f"tolerance {answer.tolerance:g}: met by {len(rows) - len(missed)} of {len(rows)} answers")
-    if missed:
-        tell(f"not refined to the tolerance: {_shown_samples(missed)}")
-    return {**told, "tolerance": answer.tolerance}
-
-
-def _shown_samples(rows: Sequence[dict[str, Any]]) -> str:
-    samples = list(dict.fromkeys(str(row["sample"]) for row in rows))
-    return f"samples {', '.join(samples[:10])}{' …' if len(samples) > 10 else ''}"
-
-
-def _tell_untrusted(rows: Sequence[dict[str, Any]]) -> None:
-    flagged = [row for row in rows if row["untrusted"]]
-    if flagged:
-        reasons = dict.fromkeys(reason for row in flagged for reason in row["reasons"])
-        tell(
-            f"not to be trusted: {len(flagged)} of {len(rows)} answers lie outside the trained range of "
-            f"{', '.join(reasons)} ({_shown_samples(flagged)})"
-        )

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from hycop.data.dataset import Dataset
+from hycop.data.layout import XarrayDataset, is_xarray
 from hycop.data.netcdf import checked_dataset_path, load, save
 from hycop.data.pdebench import PDEBenchFile, write_pdebench
 
-__all__ = ["Dataset", "PDEBenchFile", "checked_dataset_path", "load", "save", "write_pdebench"]
+__all__ = [
+    "Dataset",
+    "PDEBenchFile",
+    "XarrayDataset",
+    "checked_dataset_path",
+    "is_xarray",
+    "load",
+    "save",
+    "write_pdebench",
+]

@@ -6,13 +6,16 @@ import os
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from operator import index as as_index
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hycop.errors import InvalidInputError
 from hycop.grid import AXES, Array
 from hycop.query import Channel, Query, Setting
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 # Every name that a file uses for something else, so that a dataset in memory can always be written.
 ATTRIBUTES = (
@@ -97,6 +100,21 @@ class Dataset:
         from hycop.data.netcdf import save
 
         save(self, path)
+
+    @staticmethod
+    def from_xarray(contents: xr.Dataset, problem: str | None = None) -> Dataset:
+        """The data of an xarray Dataset with the names and dimensions of a file (``hycop/data/layout.py``). With
+        ``problem``, refuse data of any other problem."""
+        from hycop.data.layout import from_memory  # which needs this class
+
+        return from_memory(contents, problem)
+
+    def to_xarray(self) -> xr.Dataset:
+        """The same as an xarray Dataset: a variable (sample, time, x, …) for each channel, (sample,) for each
+        coefficient."""
+        from hycop.data.layout import to_xarray
+
+        return to_xarray(self)
 
     @property
     def samples(self) -> int:

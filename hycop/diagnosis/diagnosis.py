@@ -9,9 +9,10 @@ from typing import TypeVar
 
 import numpy as np
 
+from hycop import markup
 from hycop.data import Dataset
 from hycop.diagnosis import page
-from hycop.diagnosis.budget import Budget, budget
+from hycop.diagnosis.budget import TERMS, Budget, budget
 from hycop.diagnosis.case import MOST_QUERIES, Case
 from hycop.diagnosis.commutators import Commutator, commutators
 from hycop.diagnosis.missing import Missing
@@ -86,6 +87,30 @@ class Diagnosis:
                     ],
                 ),
             ]
+        )
+
+    def _repr_html_(self) -> str:
+        """The verdict, the budget as a table, and the rest of the page, for notebooks."""
+        budget, means = self.budget, self.budget.means()
+        rows = [("total", f"{budget.total:.2e}", "")]
+        for term in TERMS:
+            size = means[term]
+            blamed = size is not None and budget.floor.exceeded(term, size)
+            why = (
+                ""
+                if blamed or size is None
+                else f"not blamed: the trusted part is known to {budget.floor.of(term):.1e}"
+            )
+            rows.append((term, "not separable" if size is None else f"{size:.2e}", why))
+        named = [] if self.missing is None else [markup.note(str(self.missing))]
+        named += [markup.note(f"nothing was named: {self.unnamed}")] if self.unnamed else []
+        rest = str(self).partition("\n\nwhere\n")[2]
+        return markup.page(
+            f"Diagnosis: {self.verdict.advice}",
+            markup.note(self.verdict.evidence),
+            *named,
+            markup.table(("term", "mean relative L2 error", ""), rows),
+            markup.preformatted("where\n" + rest) if rest else "",
         )
 
     def to_json(self) -> dict[str, object]:

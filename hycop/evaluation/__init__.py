@@ -2,9 +2,10 @@
 
 from hycop.evaluation.comparison import SPLITTING, check_metrics, evaluate
 from hycop.evaluation.contender import ByHand, Composed, Composing, Contender, Solver, Timed, Writer, composed, timed
+from hycop.evaluation.frame import frame
 from hycop.evaluation.limits import LIMIT_SCHEME, DictionaryLimit, Limit, limit
 from hycop.evaluation.opponents import EQUAL_WORK, Opponents, errors_of
-from hycop.evaluation.row import CURVE, LIMIT, Row, merged
+from hycop.evaluation.row import CURVE, LIMIT, Row, family, merged
 from hycop.evaluation.unsplit import EQUAL_ERROR, Choice, Rung, UnsplitOpponents, ladder
 from hycop.evaluation.variant import Variant
 
@@ -34,6 +35,8 @@ __all__ = [
     "composed",
     "errors_of",
     "evaluate",
+    "family",
+    "frame",
     "ladder",
     "limit",
     "merged",

@@ -105,6 +105,16 @@ class Row:
         return cls(**{**known, "variant": Variant.parse(content["variant"]), "paper": content["paper"]})
 
 
+def family(method: str) -> str:
+    """A method's name without its number of substeps.
+
+    >>> family("Strang x4(outer=reaction)")
+    'Strang(outer=reaction)'
+    """
+    base, _, outer = method.partition("(")
+    return base.split(" x")[0] + (f"({outer}" if outer else "")
+
+
 def merged(tables: Sequence[Sequence[Row]]) -> list[Row]:
     """Merges the tables of several seeds: means, the spread of the values, and the fewest seconds."""
     groups: dict[tuple[object, ...], list[Row]] = {}

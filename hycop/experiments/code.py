@@ -20,12 +20,15 @@ WITHOUT_NUMBERS = (
     "__init__",
     "__main__",
     "cli",
+    "colours",
     "conformance",
     "errors",
     "executors",
     "experiments",
     "files",
     "inspection",
+    "markup",
+    "plot",
     "plots",
     "progress",
     "report",
@@ -100,12 +103,12 @@ def _hashed(paths: tuple[Path, ...]) -> str:
 
 
 class _Bare(ast.NodeTransformer):
-    """Takes out docstrings and functions that draw."""
+    """Takes out docstrings and functions that draw, or that show an object in a notebook."""
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
         return None if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str) else node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST | None:
-        if node.returns is not None and "Figure" in ast.unparse(node.returns):
+        if node.name == "_repr_html_" or (node.returns is not None and "Figure" in ast.unparse(node.returns)):
             return None
         return self.generic_visit(node)

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from hycop.data import Dataset, save
-from hycop.evaluation import Contender, DictionaryLimit, Row, composed, evaluate
+from hycop.evaluation import Contender, DictionaryLimit, Row, composed, evaluate, family
 from hycop.execution import run, simplify
 from hycop.experiments.bench import Describe
-from hycop.experiments.schemes import family
 from hycop.files import replacing
 from hycop.plots import Figure, Point, demo_figure, timeline_figure
 from hycop.problems import find_problem

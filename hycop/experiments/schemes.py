@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from hycop.evaluation import SPLITTING, DictionaryLimit, Row, composed, evaluate
+from hycop.evaluation import SPLITTING, DictionaryLimit, Row, composed, evaluate, family
 from hycop.experiments.bench import Bench
 from hycop.experiments.table import Part, Table
 from hycop.plots import Figure, Point, error_figure
@@ -41,12 +41,6 @@ def figures(bench: Bench, rows: Sequence[Row]) -> Mapping[str, Figure]:
         points = [Point(family(row.method), row.work, row.value, row.std) for row in splitting]
         out[f"schemes_{split}_splitting"] = error_figure(points, None, f"adr2d, {split}: splitting error alone")
     return out
-
-
-def family(method: str) -> str:
-    """A method's name without its number of substeps: 'Strang x4(outer=reaction)' → 'Strang(outer=reaction)'."""
-    base, _, outer = method.partition("(")
-    return base.split(" x")[0] + (f"({outer}" if outer else "")
 
 
 TABLE = Table(

@@ -8,6 +8,7 @@ from typing import Literal, TypedDict
 
 import numpy as np
 
+from hycop import markup
 from hycop.data import Dataset
 from hycop.dictionary import Dictionary
 from hycop.equation import Equation
@@ -95,6 +96,28 @@ class Problem:
     presets: Mapping[str, Settings] = field(default_factory=dict)
     reported_variables: ReportedVariables | None = None
     estimated: int = ESTIMATED
+
+    def _repr_html_(self) -> str:
+        """Equation, box, splits and dictionaries, for notebooks."""
+        about = [
+            ("equation", self.equation.formula),
+            ("processes", ", ".join(self.processes)),
+            ("channels", ", ".join(channel.name for channel in self.channels)),
+            ("grid", f"{' x '.join(map(str, self.shape))} cells"),
+            ("box", f"{' x '.join(f'{each:g}' for each in self.lengths)}, {', '.join(self.boundary)}"),
+            *(("dictionary " + name, ", ".join(map(repr, each.values()))) for name, each in self.dictionaries.items()),
+        ]
+        rows = [
+            (
+                name,
+                " to ".join(f"{time:g}" for time in dict.fromkeys(split.time)),
+                _ranges(split),
+                ", ".join(split.initial),
+            )
+            for name, split in self.splits.items()
+        ]
+        splits = markup.table(("split", "T", "coefficients", "initial states"), rows)
+        return markup.page(f"Problem {self.name}", markup.note(self.behaviour), markup.facts(about), splits)
 
     @property
     def processes(self) -> tuple[str, ...]:
@@ -314,6 +337,17 @@ class Problem:
             return out
 
         return setting, at, initial
+
+
+def _times(split: Split) -> str:
+    return " to ".join(f"{time:g}" for time in dict.fromkeys(split.time))
+
+
+def _ranges(split: Split) -> str:
+    return "; ".join(
+        f"{name} in {' or '.join(f'[{low:g}, {high:g}]' for low, high in intervals)}"
+        for name, intervals in split.params.items()
+    )
 
 
 def _check_counts(samples: int, seed: int, estimated: int | None) -> None:
