@@ -21,6 +21,7 @@ from hycop.problems import Problem
 from hycop.problems import find_problem as problem
 from hycop.program import Program, ProgramBatch, Step
 from hycop.query import Channel, Query, Setting
+from hycop.report import write_report
 from hycop.schemes import Scheme, splitting
 from hycop.storage import load_primitive
 from hycop.surrogate import HyCOP, UntrustedWarning
@@ -80,6 +81,7 @@ __all__ = [
     "swap",
     "trace",
     "train_baseline",
+    "write_report",
 ]
 
 
