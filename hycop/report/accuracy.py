@@ -49,7 +49,7 @@ def errors(subject: Subject) -> Section:
         if rivals:
             best = min(rivals, key=lambda row: row.value)
             subject.timing.setdefault("best", best.value)
-            said = f"Queries {judged.label}: the error of HyCOP is {number(ours.value, 2)}, "
+            said = f"On queries {judged.label} the error of HyCOP is {number(ours.value, 2)}, "
             said += f"{ratio(ours.value, best.value)} than that of the best scheme here, {best.method}."
             blocks.append(Text(said.replace("2 % than that of", "2 % to that of"), strong=True))
         blocks.append(_table(judged, rows))
@@ -74,7 +74,7 @@ def _table(judged: Judged, rows: Sequence[Row]) -> Table:
         )
         for row in rows
     ]
-    caption = f"Queries {judged.label}: {counted(judged.case.batch, 'query')}, truth by {judged.case.source.reference}"
+    caption = f"Queries {judged.label}: means over {counted(judged.case.batch, 'query')}"
     return Table(caption, ("Method", "Relative error", "Work", "Milliseconds"), shown, frozenset({0}))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import floor, isfinite, log10
@@ -41,6 +42,15 @@ def number(value: float | None, digits: int = 3) -> str:
     return f"{sign}{mantissa} × 10{str(power).translate(SUPERSCRIPTS)}"
 
 
+def readable(text: str) -> str:
+    """A sentence whose numbers are written as elsewhere on the page.
+
+    >>> readable("splitting 6.4e-05 of the error 2e-03")
+    'splitting 6.4 × 10⁻⁵ of the error 0.002'
+    """
+    return re.sub(r"\d(?:\.\d+)?e[+-]\d+", lambda found: number(float(found[0])), text)
+
+
 def ratio(ours: float, theirs: float) -> str:
     """How two errors compare, in words.
 
@@ -53,6 +63,11 @@ def ratio(ours: float, theirs: float) -> str:
         return "equal within 2 %"
     smaller = ours < theirs
     return f"{number(max(ours, theirs) / min(ours, theirs), 2)} times {'smaller' if smaller else 'larger'}"
+
+
+def sentence(text: str) -> str:
+    """The text with a capital at its beginning."""
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def counted(count: int, noun: str) -> str:

@@ -12,7 +12,7 @@ from hycop.diagnosis.case import Case
 from hycop.diagnosis.commutators import Commutator, commutators
 from hycop.diagnosis.trusted import Trusted
 from hycop.diagnosis.verdict import Verdict, verdict
-from hycop.report.blocks import Block, Picture, Section, Table, Text, counted, number
+from hycop.report.blocks import Block, Picture, Section, Table, Text, counted, number, readable, sentence
 from hycop.report.charts import bars
 from hycop.report.figures import maps_png
 from hycop.report.subject import Subject
@@ -89,12 +89,12 @@ class Causes:
         rows = [(name, number(size), MEANING[name]) for name, size in sizes.items()]
         advice = self.verdict
         blocks: list[Block] = [
-            Text(f"Verdict: {advice.advice}. {advice.evidence[:1].upper()}{advice.evidence[1:]}.", strong=True),
+            Text(readable(f"Verdict: {advice.advice}. {sentence(advice.evidence)}."), strong=True),
             picture,
             Table("Terms of the error, relative to the truth", ("Term", "Size", "Meaning"), rows, words=frozenset({2})),
         ]
         if found.reason:
-            blocks.append(Text(f"Splitting and primitive error cannot be told apart: {found.reason}."))
+            blocks.append(Text(f"Splitting and primitive error cannot be told apart: {readable(found.reason)}."))
         blocks += self._shares()
         if advice.kind == "enrich":
             blocks.append(Text("'hycop diagnose RUN --data FILE' names the missing terms, 'hycop enrich' adds them."))
@@ -134,7 +134,7 @@ class Causes:
         said = f"{strongest.pair[0]} and {strongest.pair[1]} commute least: their order changes the state by about "
         said += f"{number(strongest.strength / 2, 2)} of its size if each acts once for the whole query time."
         blocks: list[Block] = [
-            Text(f"{said[:1].upper()}{said[1:]}", strong=True),
+            Text(sentence(said), strong=True),
             Table(
                 "Strength T²‖[F, G]u‖/‖u‖ of each pair: twice the error of one unsymmetric step",
                 ("Pair", "Strength"),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from math import ceil, floor, isfinite, log10
 
-from hycop.report.blocks import number
+from hycop.report.blocks import SUPERSCRIPTS, number
 
 WIDTH, HEIGHT = 720, 360
 LEFT, RIGHT, TOP, BOTTOM = 88, 16, 14, 52
@@ -79,6 +79,14 @@ class Axis:
         found = [part * 10.0**power for power in powers if power % every == 0 for part in parts]
         return [value for value in found if self.low <= value <= self.high]
 
+    def written(self, value: float) -> str:
+        """A tick as text: all of an axis that reaches far have powers of ten."""
+        text = number(value, 6)
+        if self.log and (self.low < 1e-3 or self.high > 1e5):
+            power = floor(log10(value) + 1e-9)
+            text = f"{number(value / 10.0**power)} × 10{str(power).translate(SUPERSCRIPTS)}"
+        return text.removeprefix("1 × ")
+
 
 def _step(least: float) -> float:
     """The next of 1, 2, 5, 10, … times a power of ten."""
@@ -140,12 +148,15 @@ def _frame(across: Axis, up: Axis) -> list[str]:
         place = across.at(value)
         parts.append(f'<path class="grid" d="M{place:.1f} {TOP}V{HEIGHT - BOTTOM}"/>')
         parts.append(
-            f'<text class="tick" x="{place:.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{number(value)}</text>'
+            f'<text class="tick" x="{place:.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">'
+            f"{across.written(value)}</text>"
         )
     for value in up.ticks():
         place = up.at(value)
         parts.append(f'<path class="grid" d="M{LEFT} {place:.1f}H{WIDTH - RIGHT}"/>')
-        parts.append(f'<text class="tick" x="{LEFT - 8}" y="{place + 4:.1f}" text-anchor="end">{number(value)}</text>')
+        parts.append(
+            f'<text class="tick" x="{LEFT - 8}" y="{place + 4:.1f}" text-anchor="end">{up.written(value)}</text>'
+        )
     middle = (TOP + HEIGHT - BOTTOM) / 2
     parts.append(
         f'<text class="axis" x="{(LEFT + WIDTH - RIGHT) / 2:.0f}" y="{HEIGHT - 10}" text-anchor="middle">'
@@ -184,7 +195,7 @@ def bars(values: Mapping[str, float], floors: Mapping[str, float], *, x: str, al
         place = axis.at(value)
         parts.append(f'<path class="grid" d="M{place:.1f} {top}V{height - 40}"/>')
         parts.append(
-            f'<text class="tick" x="{place:.1f}" y="{height - 24}" text-anchor="middle">{number(value)}</text>'
+            f'<text class="tick" x="{place:.1f}" y="{height - 24}" text-anchor="middle">{axis.written(value)}</text>'
         )
     for index, (name, value) in enumerate(values.items()):
         y, end = top + row * index + 5, axis.at(value) if value > 0 else left

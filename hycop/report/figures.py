@@ -16,7 +16,10 @@ if TYPE_CHECKING:  # importing matplotlib takes half a second, so only drawing p
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-DPI = 110
+DPI = 120
+WIDTH = 9.6
+"""Width of a picture in inches; letters are legible when the page shows it about as wide as its text."""
+
 MOST_CHANNELS = 4
 """Channels of a query that are drawn."""
 
@@ -55,7 +58,8 @@ def fields_png(fields: Fields) -> str:
 
 def _images(fields: Fields) -> Figure:
     shown = min(len(fields.channels), MOST_CHANNELS)
-    figure = new_figure(11.6, 2.75 * shown)
+    aspect = float(np.clip(fields.lengths[1] / fields.lengths[0], 0.4, 2.0))
+    figure = new_figure(WIDTH, (1.75 * aspect + 0.35) * shown)
     for row, axes in enumerate(figure.subplots(shown, 4, squeeze=False)):
         name = fields.channels[row]
         truth, prediction = fields.truth[row], fields.prediction[row]
@@ -70,7 +74,7 @@ def _images(fields: Fields) -> Figure:
 
 def _lines(fields: Fields) -> Figure:
     shown = min(len(fields.channels), MOST_CHANNELS)
-    figure = new_figure(11.6, 2.6 * shown + 0.4)
+    figure = new_figure(WIDTH, 2.3 * shown + 0.3)
     x = (np.arange(fields.truth.shape[-1]) + 0.5) * fields.lengths[0] / fields.truth.shape[-1]
     for row, (left, right) in enumerate(figure.subplots(shown, 2, squeeze=False, width_ratios=[1.6, 1.0])):
         truth, prediction = fields.truth[row], fields.prediction[row]
@@ -95,7 +99,7 @@ def space_time_png(picture: SpaceTime) -> str:
     if picture.truth is not None:
         known = {"truth": picture.truth, **known}
     panels = len(known) + (picture.truth is not None)
-    figure = new_figure(3.9 * panels, 3.1)
+    figure = new_figure(WIDTH if panels > 1 else WIDTH / 2, 3.0)
     places = figure.subplots(1, panels, squeeze=False, sharey=True)[0]
     every = np.concatenate([u[np.isfinite(u)] for u in known.values()])
     scale = {"vmin": float(every.min()), "vmax": float(every.max())}
@@ -127,11 +131,12 @@ def maps_png(maps: Mapping[str, Array], lengths: Sequence[float]) -> str:
     lines = next(iter(maps.values())).ndim == 1
     columns = min(3, len(maps))
     rows = -(-len(maps) // columns)
-    figure = new_figure((4.2 if lines else 3.7) * columns, (2.5 if lines else 3.0) * rows)
+    figure = new_figure(max(WIDTH / 2, WIDTH * columns / 3), (2.2 if lines else 2.7) * rows)
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
     for axes, (name, u) in zip(panels, maps.items(), strict=False):
         options: dict[str, float | str] = {} if lines else {"cmap": "cividis", "vmin": 0.0}
-        draw_field(axes, u, lengths, name, **options)
+        draw_field(axes, u, lengths, "", **options)
+        axes.set_title(name, fontsize=8, loc="left")
     for axes in panels[len(maps) :]:
         axes.set_visible(False)
     return png(figure)

@@ -10,9 +10,22 @@ from hycop.errors import InvalidInputError
 from hycop.grid import Array
 from hycop.model import Model
 from hycop.policy import Inputs, PositionPolicy, SlotPolicy
-from hycop.primitive import EXACT
+from hycop.primitive import ALL_CHANNELS, EXACT
 from hycop.program import EMPTY, Program, ProgramBatch
-from hycop.report.blocks import Block, Code, Facts, Picture, Section, Table, Text, counted, number, ratio
+from hycop.report.blocks import (
+    Block,
+    Code,
+    Facts,
+    Picture,
+    Section,
+    Table,
+    Text,
+    counted,
+    number,
+    ratio,
+    readable,
+    sentence,
+)
 from hycop.report.charts import Series, chart, legend
 from hycop.report.subject import Subject
 from hycop.report.timelines import described, timelines
@@ -83,7 +96,8 @@ def _dictionary(model: Model) -> Table:
     for name, primitive in model.dictionary.items():
         order = primitive.order
         shown = "none" if order is None else "exact" if order == EXACT else number(float(order))
-        keeps = ", ".join(sorted(map(str, getattr(primitive, "conserves", ())))) or "–"
+        kept: frozenset[str] = getattr(primitive, "conserves", frozenset())
+        keeps = "everything" if kept == ALL_CHANNELS else ", ".join(sorted(kept)) or "nothing"
         untrained = " (swapped in after training)" if name in model.scope.untrained else ""
         rows.append((name, f"{primitive!r}{untrained}", ", ".join(sorted(primitive.advances)), shown, keeps))
     caption = "Dictionary: each primitive advances some processes of the equation"
@@ -147,15 +161,11 @@ def gate(subject: Subject) -> Section:
                 "smaller mean error; 95 % are needed to keep it."
             )
         )
-    blocks += [Text(_sentence(line)) for line in decision.explained()[2:]]
+    blocks += [Text(readable(f"{sentence(line)}.")) for line in decision.explained()[2:]]
     lead = (
         "One decision per run: the learned policy is used only if it beats the best textbook scheme of the same cost."
     )
     return Section("gate", "The gate's decision", lead, blocks)
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
 
 
 def curve(subject: Subject) -> Section:
@@ -169,7 +179,7 @@ def curve(subject: Subject) -> Section:
             if str(entry["stage"]).split()[0] == kind
         ]
         mine = mine[:: max(1, len(mine) // MOST_POINTS)]
-        series.append(Series(STAGES.get(kind, kind), [x for x, _ in mine], [y for _, y in mine], joined=True))
+        series.append(Series(STAGES.get(kind, kind), [x for x, _ in mine], [y for _, y in mine], joined=kind != "try"))
     decision = subject.model.gate
     levels = {f"{decision.classical}, held-out": decision.classical_error, "learned, held-out": decision.learned_error}
     if not entries:

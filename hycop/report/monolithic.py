@@ -122,7 +122,7 @@ class Monolithic:
             cells = [
                 (row.method, number(row.value), number(row.work), number(1e3 * row.seconds_per_sample)) for row in rows
             ]
-            caption = f"Queries {label}: {counted(rows[0].samples, 'query')}, truth by {rows[0].truth}"
+            caption = f"Queries {label}: means over {counted(rows[0].samples, 'query')}"
             headings = ("Method", "Relative error", "Work", "Milliseconds")
             blocks.append(Table(caption, headings, cells, frozenset({0})))
         blocks.append(

@@ -13,7 +13,7 @@ from hycop.errors import HyCOPError, InvalidInputError, OutputError
 from hycop.files import checked_output, replacing
 from hycop.progress import describing
 from hycop.report import accuracy, learned, origin
-from hycop.report.blocks import Page, Section, number, ratio
+from hycop.report.blocks import Page, Section, number, ratio, sentence
 from hycop.report.causes import Causes
 from hycop.report.monolithic import monolithic
 from hycop.report.subject import Subject, Tell, subject_of
@@ -109,7 +109,7 @@ def _page(subject: Subject, options: str, tell: Tell) -> Page:
         try:
             sections.append(make(subject))
         except HyCOPError as error:  # what cannot be shown is said, and the others are shown
-            sections.append(Section(key, title, "", missing=f"{str(error)[:1].upper()}{str(error)[1:]}."))
+            sections.append(Section(key, title, "", missing=f"{sentence(str(error))}."))
     equation = subject.model.equation
     where = "" if subject.given is None else f" · {subject.given}"
     subtitle = f"{equation.formula or ', '.join(equation.processes)}{where}"
