@@ -31,6 +31,9 @@ TEXTBOOK = ("Lie", "Strang")
 FRAMES = 48
 """Times of a picture over space and time."""
 
+SMALLEST = 0.1
+"""Smallest error that is drawn beside estimates, as a fraction of the smallest estimate."""
+
 HYCOP, STATIC, LIMIT = "HyCOP", "one program for all (ablation)", "limit of the dictionary"
 
 
@@ -253,12 +256,15 @@ def trust(subject: Subject) -> Section:
     if not subject.judged:
         return Section("trust", title, lead, missing=subject.untested)
     series, rows, reasons = [], [], []
+    # errors at rounding would squeeze all others together
+    least = SMALLEST * min(float(each.answer.error.min()) for each in subject.judged)
     for judged in subject.judged:
         answer, true = judged.answer, judged.errors
         flagged, estimated = answer.untrusted, answer.error
         for kind, mask in (("trusted", ~flagged), ("flagged", flagged)):
             if mask.any():
-                series.append(Series(f"{judged.label}, {kind}", estimated[mask].tolist(), true[mask].tolist()))
+                shown = np.maximum(true[mask], least).tolist()
+                series.append(Series(f"{judged.label}, {kind}", estimated[mask].tolist(), shown))
                 rows.append(
                     (
                         f"{judged.label}, {kind}",
@@ -275,7 +281,8 @@ def trust(subject: Subject) -> Section:
     picture = Picture(
         chart(series, "estimated relative error", "true relative error", alt=text, log_x=True, diagonal=True),
         text,
-        "True against estimated error of every query; below the dashed line the error is smaller than its estimate",
+        "True against estimated error of every query; below the dashed line the error is smaller than its estimate. "
+        "Errors far below all estimates are drawn at the lower edge",
         legend(series),
     )
     headings = ("Queries", "Number", "Mean true error", "Mean estimate", "Error below estimate")

@@ -131,8 +131,8 @@ class Causes:
         name = self.case.query.setting.channels[channel].name
         maps = {f"{each.pair[0]} – {each.pair[1]} ({name})": each.map[channel] for each in found[:MAPPED]}
         alt = f"Maps of the commutators of {', '.join(maps)}: where in space the order of the processes matters"
-        said = f"{strongest.pair[0]} and {strongest.pair[1]} commute least: their order changes the state by about "
-        said += f"{number(strongest.strength / 2, 2)} of its size if each acts once for the whole query time."
+        said = f"{strongest.pair[0]} and {strongest.pair[1]} commute least: to leading order, one step of each "
+        said += f"for the whole query time would err by {number(strongest.strength / 2, 2)} of the state's size."
         blocks: list[Block] = [
             Text(sentence(said), strong=True),
             Table(

@@ -157,11 +157,17 @@ def count_for(problem: Problem, shape: Sequence[int] | None) -> int:
 
 
 def subject_of(
-    run: Path | HyCOP, data: Dataset | None, samples: int | None, seed: int, data_file: str, tell: Tell
+    run: Path | HyCOP,
+    data: Dataset | None,
+    samples: int | None,
+    seed: int,
+    data_file: str,
+    tell: Tell,
+    kept_in: Path | None = None,
 ) -> Subject:
     """Loads a run and finds queries with truth for it: those of ``data``, else drawn from its problem, else those that
-    the run has held out."""
-    given = None if isinstance(run, HyCOP) else run
+    the run has held out. ``kept_in`` is the folder of the run of a model that is given itself."""
+    given = kept_in if isinstance(run, HyCOP) else run
     folder, front = (None, []) if given is None else located(given)
     surrogate = run if isinstance(run, HyCOP) else HyCOP.load(folder or run)
     problem = problem_of(surrogate.model.equation)

@@ -32,6 +32,7 @@ def write_report(
     out: str | Path = FILE,
     *,
     data: Dataset | str | Path | None = None,
+    folder: str | Path | None = None,
     samples: int | None = None,
     seed: int = 0,
     overwrite: bool = False,
@@ -41,7 +42,7 @@ def write_report(
 
     ``run`` is the folder of a trained model, of a Pareto front or of a baseline, or a model itself. It is judged by
     ``data`` with a truth, a dataset or its file; without, by ``samples`` queries that are drawn from each split of its
-    problem with ``seed``, or by those that the run has held out.
+    problem with ``seed``, or by those that the run has held out. For a model itself, ``folder`` is that of its run.
     """
     path = checked_output(out)
     if path.exists() and not overwrite:
@@ -49,7 +50,7 @@ def write_report(
     if samples is not None and samples < 2:
         raise InvalidInputError(f"samples is {samples}: at least 2 are needed")
     with describing("report", enabled=verbose) as tell:
-        page = page_of(run, data, samples, seed, tell)
+        page = page_of(run, data, samples, seed, tell, None if folder is None else Path(folder))
         tell("writing", 0.98)
         text = rendered(page)
     with replacing(path) as temporary:
@@ -63,6 +64,7 @@ def page_of(
     samples: int | None,
     seed: int,
     tell: Tell = lambda text, share: None,
+    folder: Path | None = None,
 ) -> Page:
     """The page of a run as data."""
     given = run if isinstance(run, HyCOP | Monolith) else Path(run)
@@ -83,7 +85,7 @@ def page_of(
                 f"{given}: is a network that 'hycop pretrain' has made, a part of models; give a run"
             )
         return monolithic(given, data, samples, seed, file, options, tell)
-    subject = subject_of(given, data, samples, seed, file, tell)
+    subject = subject_of(given, data, samples, seed, file, tell, folder)
     return _page(subject, options, tell)
 
 
