@@ -20,8 +20,8 @@ from hycop.report.subject import Subject
 EFFORT = 3e8
 """Values of fine states that trusted flows may compute for one budget; decides for how many queries it is made."""
 
-FEWEST, MOST = 2, 6
-"""Queries of a budget."""
+FEWEST, MOST = 1, 6
+"""Queries of a budget; a single one is the median query."""
 
 MAPPED = 3
 """Commutators whose map is drawn."""
@@ -53,7 +53,8 @@ class Causes:
         # half the steps on average of every beginning of a program, and two finer runs for the floor
         each = fine * (0.5 * min(steps, 100) ** 2 + 8 * steps)
         count = int(min(MOST, max(FEWEST, EFFORT / each)))
-        return whole.take(whole.few(count))
+        chosen = whole.few(count) if count > 1 else np.array([self.subject.main.ranked()["median"]])
+        return whole.take(chosen)
 
     @cached_property
     def trusted(self) -> Trusted:
@@ -83,7 +84,7 @@ class Causes:
         picture = Picture(
             bars(sizes, floors, x="mean relative error", alt=text),
             text,
-            f"Mean error budget of {counted(self.case.batch, 'query')}; the mark on a bar is what trusted solvers and "
+            f"{self._asked}; the mark on a bar is what trusted solvers and "
             "data themselves are unsure by: a smaller term is not blamed. Terms may cancel, so they need not add up",
         )
         rows = [(name, number(size), MEANING[name]) for name, size in sizes.items()]
@@ -99,6 +100,12 @@ class Causes:
         if advice.kind == "enrich":
             blocks.append(Text("'hycop diagnose RUN --data FILE' names the missing terms, 'hycop enrich' adds them."))
         return Section("budget", title, lead, blocks)
+
+    @property
+    def _asked(self) -> str:
+        """What the budget is that of."""
+        few = self.case.batch
+        return "Error budget of the median query" if few == 1 else f"Mean error budget of {few} queries"
 
     def _shares(self) -> list[Block]:
         shares = self.budget.shares
