@@ -10,7 +10,9 @@ import numpy as np
 from hycop.errors import HyCOPError, InvalidInputError
 from hycop.evaluation import EQUAL_WORK, Composed, Contender, Opponents, Row, composed, errors_of, evaluate, limit
 from hycop.grid import Array
+from hycop.metrics import find_metric
 from hycop.policy import exact_covers
+from hycop.problems.definition import ReportedVariables
 from hycop.report.blocks import Block, Code, Picture, Section, Table, Text, counted, number, ratio
 from hycop.report.charts import Series, chart, legend
 from hycop.report.figures import Fields, SpaceTime, fields_png, space_time_png
@@ -42,6 +44,7 @@ def errors(subject: Subject) -> Section:
     if not subject.judged:
         return Section("errors", "Errors at equal work", lead, missing=subject.untested)
     blocks: list[Block] = []
+    limited = True
     for judged in subject.judged:
         rows = _rows(subject, judged)
         ours = next(row for row in rows if row.method == HYCOP)
@@ -56,6 +59,9 @@ def errors(subject: Subject) -> Section:
             said += f"{ratio(ours.value, best.value)} than that of the best scheme here, {best.method}."
             blocks.append(Text(said.replace("2 % than that of", "2 % to that of"), strong=True))
         blocks.append(_table(judged, rows))
+        limited = limited and any(row.method == LIMIT for row in rows)
+    if not limited:
+        blocks.append(Text("The limit of the dictionary is not in every table: to find it would take too long here."))
     blocks.append(
         Text(
             "Work counts updates of one channel in one cell. The limit is what the same primitives reach when programs "
@@ -150,7 +156,7 @@ def _cut(judged: Judged, scheme: Scheme, work: Array) -> Scheme:
     return finest
 
 
-def _limit(judged: Judged, reported: object) -> list[Row]:
+def _limit(judged: Judged, reported: ReportedVariables | None) -> list[Row]:
     """The limit of the dictionary, refined as far as a few seconds allow; nothing if that is not far."""
     case, model = judged.case, judged.case.model
     start = perf_counter()
@@ -160,7 +166,7 @@ def _limit(judged: Judged, reported: object) -> list[Row]:
     # runs of 4, 8, … substeps take about twice as long as the last of them
     affordable = SECONDS / max(1e-6, perf_counter() - start)
     most = max((count for count in (64, 32, 16, 8) if 2 * count / 4 <= affordable), default=0)
-    if not most or reported is not None:
+    if not most:
         return []
     try:
         found = limit(
@@ -168,7 +174,10 @@ def _limit(judged: Judged, reported: object) -> list[Row]:
         )
     except HyCOPError:
         return []
-    value = float(errors_of(model.record.config.metric, found.states, case.truth, case.query).mean())
+    states, truth, setting = found.states, case.truth, case.query.setting
+    if reported is not None:
+        (states, setting), (truth, _) = reported(states, setting), reported(truth, setting)
+    value = float(find_metric(model.record.config.metric)(states, truth, setting).mean())
     return [Row.of(judged.dataset, method=LIMIT, metric=model.record.config.metric, value=value)]
 
 

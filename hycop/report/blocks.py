@@ -56,13 +56,17 @@ def ratio(ours: float, theirs: float) -> str:
 
     >>> ratio(1.0, 2.5), ratio(3.0, 1.5), ratio(1.0, 1.01)
     ('2.5 times smaller', '2 times larger', 'equal within 2 %')
+    >>> ratio(1.0, 1.25)
+    '20 % smaller'
     """
     if not (isfinite(ours) and isfinite(theirs)) or min(ours, theirs) <= 0:
         return "not comparable"
     if max(ours, theirs) <= 1.02 * min(ours, theirs):
         return "equal within 2 %"
-    smaller = ours < theirs
-    return f"{number(max(ours, theirs) / min(ours, theirs), 2)} times {'smaller' if smaller else 'larger'}"
+    way = "smaller" if ours < theirs else "larger"
+    if max(ours, theirs) < 1.5 * min(ours, theirs):
+        return f"{abs(1 - ours / theirs):.0%} {way}".replace("%", " %")
+    return f"{number(max(ours, theirs) / min(ours, theirs), 2)} times {way}"
 
 
 def sentence(text: str) -> str:

@@ -217,9 +217,10 @@ def programs(subject: Subject) -> Section:
     remark = (
         f"The programs have {steps} steps and {counted(patterns, 'pattern')} of primitives in {len(written)} queries. "
     )
-    remark += f"Of the features, {feature} goes with the durations most closely."
-    if not subject.model.gate.kept:
-        remark += " They are those of the classical scheme, so they depend on the query time alone."
+    if subject.model.gate.kept:
+        remark += f"Of the features, {feature} goes with the durations most closely."
+    else:
+        remark += "They are those of the classical scheme: every query gets the same fractions of its time."
     lead = (
         "The program that the model writes depends on the query; each row is one query, from one end of the regime to "
     )

@@ -152,7 +152,7 @@ def kept_data(folders: Sequence[Path], name: str) -> Dataset | None:
 
 def count_for(problem: Problem, shape: Sequence[int] | None) -> int:
     """How many queries of a problem are worth their time."""
-    values = len(problem.channels) * int(np.prod(shape or problem.shape))
+    values = len(problem.channels) * int(np.prod([n * problem.refinement for n in shape or problem.shape]))
     return max(FEWEST, min(MOST, VALUES // values))
 
 
