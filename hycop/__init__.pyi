@@ -52,6 +52,7 @@ from .program import Step as Step
 from .query import Channel as Channel
 from .query import Query as Query
 from .query import Setting as Setting
+from .report import write_report as write_report
 from .schemes import Scheme as Scheme
 from .schemes import splitting as splitting
 from .storage import load_primitive as load_primitive

@@ -1,0 +1,212 @@
+"""What a report is about: a model, the folder of its run, and queries with truth by which it is judged."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hycop.data import Dataset, load
+from hycop.diagnosis.case import Case
+from hycop.errors import HyCOPError, InvalidInputError
+from hycop.evaluation import errors_of
+from hycop.files import read_text
+from hycop.grid import Array
+from hycop.model import Answer, Model
+from hycop.problems import Problem, problem_of
+from hycop.storage import ModelError
+from hycop.surrogate import HyCOP
+from hycop.training.checkpoint import DATA, HISTORY
+
+FRONT = "front.json"
+"""The file that makes a folder one of a Pareto front."""
+
+VALUES = 2**17
+FEWEST, MOST = 8, 32
+"""Queries of a split, unless told otherwise: as many as have this many values together, within bounds."""
+
+LARGEST_FILE = 64 * 2**20
+"""Bytes of a history or front that are read."""
+
+Tell = Callable[[str, float], None]
+"""Told what is being done, and the finished fraction."""
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """Queries with truth and the model's answers. ``label`` says which they are. ``drawn`` ones can be drawn again at
+    other times, since a sample depends on its seed and split alone."""
+
+    label: str
+    case: Case
+    drawn: Problem | None = None
+
+    @cached_property
+    def answer(self) -> Answer:
+        return HyCOP.of(self.case.model).answer(self.case.query)
+
+    @cached_property
+    def errors(self) -> Array:
+        """Relative error of each answer, in the metric that the model was trained with."""
+        case = self.case
+        return errors_of(case.model.record.config.metric, case.answers, case.truth, case.query)
+
+    @cached_property
+    def dataset(self) -> Dataset:
+        """The queries as a dataset with one later time each."""
+        case, source = self.case, self.case.source
+        return Dataset(
+            source.problem,
+            source.split,
+            np.stack([case.query.u0, case.truth], axis=1),
+            np.stack([np.zeros(case.batch), case.query.time], axis=1),
+            case.query.setting,
+            source.seed,
+            source.reference,
+            source.reference_error,
+            source.version,
+        )
+
+    def ranked(self) -> dict[str, int]:
+        """The queries with the smallest, the middle and the largest error."""
+        order = np.argsort(self.errors, kind="stable")
+        return {"best": int(order[0]), "median": int(order[(order.size - 1) // 2]), "worst": int(order[-1])}
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A model and what is known about it. ``judged`` are its queries with truth, those like training first; where there
+    are none, ``untested`` says why. ``given`` is the folder as the user named it, and ``folder`` that of the model,
+    which is another for a front."""
+
+    surrogate: HyCOP
+    problem: Problem | None
+    judged: Sequence[Judged]
+    untested: str = ""
+    given: Path | None = None
+    folder: Path | None = None
+    front: Sequence[Mapping[str, Any]] = ()
+    trained_on: Dataset | None = None
+    data_file: str = ""
+    timing: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def model(self) -> Model:
+        return self.surrogate.model
+
+    @property
+    def main(self) -> Judged:
+        """The queries that most sections are about."""
+        if not self.judged:
+            raise InvalidInputError(self.untested)
+        return self.judged[0]
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """The steps of training, as the run noted them."""
+        if self.folder is None:
+            raise InvalidInputError("the model was given without the folder of its run, which holds the history")
+        path = self.folder / HISTORY
+        if not path.is_file():
+            raise InvalidInputError(f"{path} is not there: the folder holds the model alone, without its run")
+        return [json.loads(line) for line in read_text(path, LARGEST_FILE).splitlines() if line.strip()]
+
+    @property
+    def drawn(self) -> bool:
+        """Whether the model was trained on queries that were drawn from a shipped problem."""
+        data = self.trained_on
+        return self.problem is not None and (data is None or data.seed == self.model.record.seed)
+
+
+def located(run: Path) -> tuple[Path, list[Mapping[str, Any]]]:
+    """The folder of the model, and the points of its front: of a front the most accurate model is reported."""
+    path = run / FRONT
+    if (run / "model.json").exists() or not path.is_file():
+        if not run.is_dir():
+            raise ModelError(
+                f"{run}: there is no such folder; give one that 'hycop train' or 'hycop baseline' has written"
+            )
+        return run, []
+    try:
+        points = json.loads(read_text(path, LARGEST_FILE))["front"]
+        names = [str(point["folder"]) for point in points]
+        errors = [float(point["learned_error"] if point["kept"] else point["classical_error"]) for point in points]
+        best = run / names[int(np.argmin(errors))]
+    except (ValueError, KeyError, TypeError, IndexError):
+        raise ModelError(f"{path}: is not what 'hycop train --pareto' writes; give the folder of one model") from None
+    if best.parent != run:
+        raise ModelError(f"{path}: names a folder outside of {run}; give the folder of one model")
+    return best, points
+
+
+def kept_data(folders: Sequence[Path], name: str) -> Dataset | None:
+    """Data that a run has kept in one of its folders."""
+    found = next((folder / name for folder in folders if (folder / name).is_file()), None)
+    return None if found is None else load(found)
+
+
+def count_for(problem: Problem, shape: Sequence[int] | None) -> int:
+    """How many queries of a problem are worth their time."""
+    values = len(problem.channels) * int(np.prod([n * problem.refinement for n in shape or problem.shape]))
+    return max(FEWEST, min(MOST, VALUES // values))
+
+
+def subject_of(
+    run: Path | HyCOP,
+    data: Dataset | None,
+    samples: int | None,
+    seed: int,
+    data_file: str,
+    tell: Tell,
+    kept_in: Path | None = None,
+) -> Subject:
+    """Loads a run and finds queries with truth for it: those of ``data``, else drawn from its problem, else those that
+    the run has held out. ``kept_in`` is the folder of the run of a model that is given itself."""
+    given = kept_in if isinstance(run, HyCOP) else run
+    folder, front = (None, []) if given is None else located(given)
+    surrogate = run if isinstance(run, HyCOP) else HyCOP.load(folder or run)
+    problem = problem_of(surrogate.model.equation)
+    folders = [each for each in (folder, given) if each is not None]
+    about: dict[str, Any] = {
+        "given": given,
+        "folder": folder,
+        "front": front,
+        "trained_on": kept_data(folders, DATA[0]),
+        "data_file": data_file,
+    }
+    subject = Subject(surrogate, problem, [], **about)
+    if data is not None:
+        case = Case.of_data(surrogate, data, samples or MOST)
+        return Subject(surrogate, problem, [Judged(data_file or "the given data", case)], **about)
+    judged, why = _drawn(subject, samples, seed, tell) if subject.drawn else ([], "")
+    if not judged and (held_out := kept_data(folders, DATA[1])) is not None:
+        case = Case.of_data(surrogate, held_out, samples or MOST)
+        judged = [Judged("held out from training", case)]
+    why = why or "no data with a truth are at hand: give some with --data FILE"
+    return Subject(surrogate, problem, judged, "" if judged else why, **about)
+
+
+def _drawn(subject: Subject, samples: int | None, seed: int, tell: Tell) -> tuple[list[Judged], str]:
+    """Fresh queries of the problem, like those of training and beyond them, and why there are none."""
+    problem, model = subject.problem, subject.model
+    assert problem is not None
+    shape = model.record.config.shape
+    found: list[Judged] = []
+    count = samples or count_for(problem, shape)
+    labels = {"id": "like training (id)", "ood": "beyond training (ood)"}
+    for place, split in enumerate(each for each in labels if each in problem.splits):
+        tell(f"truth of {problem.name}/{split}", 0.02 + 0.15 * place)
+        try:
+            data = problem.sample(count, split, seed, shape=shape, boundary=model.box.boundary, estimated=min(2, count))
+            case = Case.of_data(subject.surrogate, data, count)
+        except HyCOPError as error:
+            if not found and split == "id":
+                return [], f"the truth cannot be computed: {error}"
+            continue
+        found.append(Judged(labels[split], case, problem))
+    return found, ""
