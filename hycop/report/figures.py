@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -134,7 +134,7 @@ def maps_png(maps: Mapping[str, Array], lengths: Sequence[float]) -> str:
     figure = new_figure(max(WIDTH / 2, WIDTH * columns / 3), (2.2 if lines else 2.7) * rows)
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
     for axes, (name, u) in zip(panels, maps.items(), strict=False):
-        options: dict[str, float | str] = {} if lines else {"cmap": "cividis", "vmin": 0.0}
+        options: dict[str, Any] = {} if lines else {"cmap": "cividis", "vmin": 0.0}
         draw_field(axes, u, lengths, "", **options)
         axes.set_title(name, fontsize=8, loc="left")
     for axes in panels[len(maps) :]:
