@@ -2,7 +2,7 @@
 
 | in a template | becomes |
 |---|---|
-| ``{{ number FILE; field=text; … }}`` | the value of the only row that fits |
+| ``{{ number FILE; method=HyCOP; … }}`` | the value of the only row that fits; ``as=%`` in per cent, ``field=work`` another field |
 | ``{{ ratio FILE; … / … }}`` | the quotient of two values; ``FILE;`` may stand in front of the second too |
 | ``{{ table FILE; … ; lines=split,method; columns=metric }}`` | those rows as a table |
 | ``{{ everything FILE }}`` | all rows, a table for each problem and measure |
@@ -24,7 +24,7 @@ from docs.generator.tables import benchmarks, everything, pivot
 
 Results = Mapping[str, Mapping[str, Any]]
 
-OPTIONS = ("lines", "columns", "extras", "digits", "field")
+OPTIONS = ("lines", "columns", "extras", "digits", "field", "as")
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Accuracy on the paper's problems": ("fixed-time", "1d", "trajectory", "ns", "ks"),
     "What learning adds": ("schemes", "learner", "features", "es", "interpretation", "dictionary"),
@@ -81,17 +81,22 @@ def _rows(text: str, results: Results) -> tuple[list[Mapping[str, Any]], dict[st
     return list(results[words[0]]["rows"]), fields
 
 
-def _value(text: str, results: Results) -> tuple[float, int]:
+def _value(text: str, results: Results) -> tuple[float, dict[str, str]]:
+    """The number of the only row that fits, and how to print it."""
     rows, fields = _rows(text, results)
     options = {name: fields.pop(name) for name in OPTIONS if name in fields}
     value = the_one(rows, fields)[options.get("field", "value")]
     if value is None:
         raise PageError("that row has no number")
-    return float(value), int(options.get("digits", 2))
+    return float(value), options
+
+
+def _shown(value: float, options: Mapping[str, str]) -> str:
+    return f"{value:.0%}" if options.get("as") == "%" else printed(value, int(options.get("digits", 2)))
 
 
 def _number(text: str, results: Results) -> str:
-    return printed(*_value(text, results))
+    return _shown(*_value(text, results))
 
 
 def _ratio(text: str, results: Results) -> str:
@@ -100,8 +105,8 @@ def _ratio(text: str, results: Results) -> str:
         raise PageError("write two choices of rows with ' / ' between them")
     if not _parts(second)[0]:
         second = f"{_parts(first)[0][0]}; {second}"
-    above, digits = _value(first, results)
-    return printed(above / _value(second, results)[0], digits)
+    above, options = _value(first, results)
+    return _shown(above / _value(second, results)[0], options)
 
 
 def _table(text: str, results: Results) -> str:
@@ -120,7 +125,8 @@ def _table(text: str, results: Results) -> str:
 
 def _figures(text: str, pictures: list[str]) -> str:
     words, fields = _parts(text)
-    found = [name for name in pictures if any(Path(name).match(pattern) for pattern in words)]
+    patterns = " ".join(words).split()
+    found = [name for name in pictures if any(Path(name).match(pattern) for pattern in patterns)]
     alt = fields.get("alt", "Figure")
     return "\n\n".join(f"![{alt} ({Path(name).stem.replace('_', ' ')})](../../results/{name})" for name in found)
 

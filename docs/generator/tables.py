@@ -115,7 +115,8 @@ def pivot(
 
 
 def _extra(field: str, row: Row) -> str:
-    return shown(field, row) if field == "time" else printed(row.get(field) or None)
+    value = row.get(field) or None
+    return f"{value:,}" if isinstance(value, int) else shown(field, row) if field == "time" else printed(value)
 
 
 def everything(rows: Sequence[Row]) -> str:

@@ -18,7 +18,6 @@ MOVED = {
     "](docs/": "](",
     "](CHANGELOG.md)": "](changelog.md)",
     "](CONTRIBUTING.md)": "](contributing.md)",
-    "](examples/gallery/": "](gallery/",
 }
 """Links of the repository's first folder as they are called in the site."""
 
@@ -28,7 +27,15 @@ def from_root(name: str) -> str:
     text = (ROOT / name).read_text(encoding="utf-8")
     for old, new in MOVED.items():
         text = text.replace(old, new)
-    return re.sub(r"\]\((gallery/\w+)\.py\)", r"](\1.rst)", text)
+    return re.sub(r"\[([^\]]+)\]\(([^)#]+)(#[^)]*)?\)", _kept, text)
+
+
+def _kept(match: re.Match[str]) -> str:
+    """A link as it is if the site has its target, and its text alone if not."""
+    target = match[2]
+    if target.startswith("http") or (DOCS / target).exists():
+        return match[0]
+    return match[1] if match[1].startswith("`") else f"`{match[1]}`"
 
 
 FILLED: Mapping[str, Callable[[], str]] = {

@@ -49,7 +49,7 @@ hycop.save(data, mine)  # and hycop.load(mine); a name that ends in .npz works t
 # %%
 dictionary = hycop.problem("ad1d").dictionaries["upwind"]
 model = hycop.HyCOP(dictionary).fit(data, budget="gain", max_steps=4, tries=1, patterns=1, verbose=False)
-print(model.model.gate)
+print(model)
 model.save(run)
 model = hycop.HyCOP.load(run)
 folder.cleanup()

@@ -45,7 +45,7 @@ states = np.stack([n0, hycop.run(fine, dictionary, query)], axis=1)
 data = hycop.Dataset("electrons", "train", states, [0.0, 1.0], setting)
 
 # %%
-# T = 3 is longer than any trained time: three programs in a row, and a flag that says so.
+# T = 3 is longer than any trained time: programs in a row, and a flag that says so.
 model = hycop.HyCOP(dictionary, equation).fit(data, max_steps=5, tries=1, patterns=1, verbose=False)
 answer = model.answer(model.query(n0[:1], {"Dx": 0.005, "b": 2.0}, times=[0.3, 1.0, 3.0]))
 for time, program, reasons in zip((0.3, 1.0, 3.0), answer.programs, answer.reasons, strict=True):

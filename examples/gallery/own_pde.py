@@ -53,7 +53,7 @@ data = hycop.Dataset("allen-cahn", "train", states[:, :, None], np.tile(TIMES, (
 # %%
 dictionary = hycop.Dictionary({"diffusion": hycop.primitives.SpectralDiffusion(), "double well": DoubleWell()})
 model = hycop.HyCOP(dictionary).fit(data.take(slice(0, 100)), max_steps=5, tries=1, patterns=1, verbose=False)
-print(model.model.gate)
+print(model)
 judge = data.take(slice(100, 120))
 answer = model.predict(judge.states[:, 0], judge.setting.params, times=[0.5, 1.0])
 print(model.program(judge.states[:1, 0], {"Dx": 0.005}, t=1.0))
