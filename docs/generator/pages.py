@@ -2,7 +2,7 @@
 
 | in a template | becomes |
 |---|---|
-| ``{{ number FILE; method=HyCOP; … }}`` | the value of the only row that fits; ``as=%`` in per cent, ``field=work`` another field |
+| ``{{ number FILE; method=HyCOP; … }}`` | the value of the only row that fits; ``as=%`` for per cent |
 | ``{{ ratio FILE; … / … }}`` | the quotient of two values; ``FILE;`` may stand in front of the second too |
 | ``{{ table FILE; … ; lines=split,method; columns=metric }}`` | those rows as a table |
 | ``{{ everything FILE }}`` | all rows, a table for each problem and measure |

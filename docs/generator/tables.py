@@ -74,8 +74,8 @@ def pivot(
     extras: Sequence[str] = (),
     digits: int = 2,
 ) -> str:
-    """The values of rows as a table. ``lines`` and ``columns`` are fields; ``extras`` are further fields of the first row
-    of a line. Columns of the paper's numbers follow where there are any."""
+    """The values of rows as a table. ``lines`` and ``columns`` are fields; ``extras`` are further fields of the first
+    row of a line. Columns of the paper's numbers follow where there are any."""
     unknown = [field for field in (*lines, *columns) if field not in LABELS]
     if unknown:
         raise PageError(f"rows have no field {unknown[0]!r}: {', '.join(LABELS)}")

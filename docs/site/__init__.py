@@ -10,6 +10,7 @@ from typing import Any
 
 from docs.site.api import api_page
 from docs.site.commands import commands_page, problems_page, settings_page
+from docs.site.docstrings import plain
 
 DOCS = Path(__file__).parents[1]
 ROOT = DOCS.parent
@@ -66,3 +67,4 @@ def _read(app: Any, docname: str, source: list[str]) -> None:
 
 def connect(app: Any) -> None:
     app.connect("source-read", _read)
+    app.connect("autodoc-process-docstring", plain)

@@ -2,8 +2,8 @@
 Burgers: a shock, and its error against work
 ============================================
 
-``burgers1d`` is u_t + u u_x = ν u_xx. The truth is the exact solution of Cole and Hopf. Longer programs cost more work
-and err less, until the limit of the dictionary is reached.
+``burgers1d`` is u_t + u u_x = ν u_xx. The truth is the exact solution of Cole and Hopf. Longer programs cost
+more work and err less, until the limit of the dictionary is reached.
 """
 
 import matplotlib.pyplot as plt

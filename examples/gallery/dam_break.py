@@ -2,8 +2,8 @@
 A dam break between walls, from a model of periodic waves
 =========================================================
 
-The model knows smooth waves in a periodic box. Swap the boundary, and the same policy answers a dam break in a basin with
-walls. Nothing is retrained: the primitives know the walls, and the features are dimensionless.
+The model knows smooth waves in a periodic box. Swap the boundary, and the same policy answers a dam break in a
+basin with walls. Nothing is retrained: the primitives know the walls, and the features are dimensionless.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 Error against work, and the limit of a dictionary
 =================================================
 
-Every comparison here is at equal work. This picture shows all classical schemes on one problem, each at several lengths,
-and the error below which no refinement goes.
+Every comparison here is at equal work. This picture shows all classical schemes on one problem, each at several
+lengths, and the error below which no refinement goes.
 """
 
 import matplotlib.pyplot as plt

@@ -2,7 +2,8 @@
 First steps: a program and what it costs
 ========================================
 
-Draw queries with a trusted solution, run a classical program and one written by hand, and compare both with the truth.
+Draw queries with a trusted solution, run a classical program and one written by hand, and compare both with the
+truth.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 A network beside textbook solvers
 =================================
 
-A dictionary may mix numerical solvers and networks. Here a small pointwise network learns the reaction and replaces the
-exact one in the same programs. It needs the extra ``learned`` (torch).
+A dictionary may mix numerical solvers and networks. Here a small pointwise network learns the reaction and
+replaces the exact one in the same programs. It needs the extra ``learned`` (torch).
 """
 
 from importlib.util import find_spec
@@ -37,7 +37,9 @@ for name, dictionary in dictionaries.items():
 # %%
 figure, panels = plt.subplots(1, 1 + 2 * len(states), figsize=(10, 2.7), layout="constrained", squeeze=False)
 panels = panels[0]
-draw_states(panels[: 1 + len(states)], {"truth": data.truth[0, 0], **{k: u[0, 0] for k, u in states.items()}}, (1.0, 1.0))
+draw_states(
+    panels[: 1 + len(states)], {"truth": data.truth[0, 0], **{k: u[0, 0] for k, u in states.items()}}, (1.0, 1.0)
+)
 for axes, (name, u) in zip(panels[1 + len(states) :], states.items(), strict=True):
     draw_difference(axes, u[0, 0] - data.truth[0, 0], (1.0, 1.0), f"error, {name.split()[0]}")
 plt.show()

@@ -2,12 +2,14 @@
 A legacy program as a primitive
 ===============================
 
-Somebody's C program solves the heat equation. Wrapped as a primitive it takes part in programs like any other solver, and
-``check_primitive`` proves what you declare about it. The program is ``examples/heat.c``; any language will do.
+Somebody's C program solves the heat equation. Wrapped as a primitive it takes part in programs like any other
+solver, and ``check_primitive`` proves what you declare about it. The program is ``examples/heat.c``; any
+language will do.
 """
 
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -19,7 +21,7 @@ from hycop.plots import draw_difference, draw_states
 from hycop.primitives import ExternalProgram
 from hycop.primitives.examples import scalar_example
 
-SOURCE = Path(__file__).resolve().parents[1] / "heat.c"
+SOURCE = Path(sys.argv[0]).resolve().parents[1] / "heat.c"  # it stands beside the gallery
 compiler = shutil.which("cc")
 problem = hycop.problem("adr2d")
 data = problem.sample(4, split="id", seed=0, shape=(24, 24), estimated=0)

@@ -2,8 +2,8 @@
 Name a missing term, and add it
 ===============================
 
-The model knows advection and diffusion. The data come from a world that also reacts, u_t = … + r u (1 − u). The file has a
-coefficient r for each sample, but nobody has told the model what it does.
+The model knows advection and diffusion. The data come from a world that also reacts, u_t = … + r u (1 − u). The
+file has a coefficient r for each sample, but nobody has told the model what it does.
 """
 
 import matplotlib.pyplot as plt

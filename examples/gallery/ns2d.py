@@ -2,8 +2,8 @@
 Compressible Navier–Stokes in PDEBench's setting
 ================================================
 
-``ns2d`` is the compressible gas of PDEBench: density, velocity and pressure. Euler steps alternate with exact viscous
-steps. Which primitive comes first matters as much as the number of steps.
+``ns2d`` is the compressible gas of PDEBench: density, velocity and pressure. Euler steps alternate with exact
+viscous steps. Which primitive comes first matters as much as the number of steps.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 Data of your own: from an HDF5 file to a model
 ==============================================
 
-Somebody's solver has written an HDF5 file. Make it a dataset, train on it, save the model, and ask it for times that are not
-in the file. The same works for arrays from npz, netCDF or anywhere else. On the command line:
+Somebody's solver has written an HDF5 file. Make it a dataset, train on it, save the model, and ask it for times
+that are not in the file. The same works for arrays from npz, netCDF or anywhere else. On the command line:
 ``hycop train ad1d --data mine.nc --out runs/mine``.
 """
 

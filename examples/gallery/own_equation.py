@@ -2,8 +2,8 @@
 An equation of your own, declared
 =================================
 
-Electrons diffuse and recombine, n_t = D n_xx − b n². The declaration says what the coefficients mean; then time scales,
-flags and long times work as for an equation that comes with the package.
+Electrons diffuse and recombine, n_t = D n_xx − b n². The declaration says what the coefficients mean; then time
+scales, flags and long times work as for an equation that comes with the package.
 """
 
 from dataclasses import dataclass

@@ -2,8 +2,8 @@
 A PDE of your own from data: Allen–Cahn
 =======================================
 
-u_t = D u_xx + u − u³, from one primitive that exists and one that is new. The data come from SciPy; HyCOP guesses from the
-names in the dataset what the coefficients mean.
+u_t = D u_xx + u − u³, from one primitive that exists and one that is new. The data come from SciPy; HyCOP
+guesses from the names in the dataset what the coefficients mean.
 """
 
 from dataclasses import dataclass

@@ -2,8 +2,8 @@
 What accuracy costs: a Pareto front
 ===================================
 
-``front`` trains a model for each of several amounts of work. Each point is the best composition that was found for that
-work, and the classical schemes stand beside.
+``front`` trains a model for each of several amounts of work. Each point is the best composition that was found
+for that work, and the classical schemes stand beside.
 """
 
 import matplotlib.pyplot as plt

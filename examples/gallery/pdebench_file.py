@@ -2,8 +2,8 @@
 Read a file in PDEBench's layout
 ================================
 
-PDEBench's files are read as they are, and only the samples and frames that you ask for. This script writes a small file
-in the layout of its 1D Burgers data and judges two schemes with it.
+PDEBench's files are read as they are, and only the samples and frames that you ask for. This script writes a
+small file in the layout of its 1D Burgers data and judges two schemes with it.
 """
 
 import tempfile
@@ -22,8 +22,8 @@ made = problem.sample(6, split="id", seed=0, times=times, estimated=0)
 made = made.take(slice(0, 1))
 
 # %%
-# PDEBench's layout: one array ``tensor`` (sample, time, x), the centres of the cells, and the times. The viscosity stands
-# in the file's name only, so you give it.
+# PDEBench's layout: one array ``tensor`` (sample, time, x), the centres of the cells, and the times. The viscosity
+# stands in the file's name only, so you give it.
 length, cells = float(made.setting.grid.lengths[0, 0]), made.states.shape[-1]
 nu = float(made.setting.param("nu")[0])
 with tempfile.TemporaryDirectory() as folder:

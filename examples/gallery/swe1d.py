@@ -2,8 +2,8 @@
 Shallow water on a line, and the states on the way
 ==================================================
 
-``swe1d`` splits shallow water into gravity waves and the advection of momentum. A trace keeps the state after every step
-of a program, so you can see what each primitive does.
+``swe1d`` splits shallow water into gravity waves and the advection of momentum. A trace keeps the state after
+every step of a program, so you can see what each primitive does.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 Shallow water in the plane, on three grids
 ==========================================
 
-Programs do not know the grid. The same program runs on 24², 32² and 48² cells, and its error falls with the cell width
-until the splitting is what is left.
+Programs do not know the grid. The same program runs on 24², 32² and 48² cells, and its error falls with the
+cell width until the splitting is what is left.
 """
 
 import matplotlib.pyplot as plt

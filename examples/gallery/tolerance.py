@@ -2,8 +2,8 @@
 An answer to a tolerance, with an error bar
 ===========================================
 
-``answer(query, tol=…)`` refines programs and grids, query by query, until the estimated error is small enough. No truth
-is needed. Here the truth is known, so the estimates can be judged.
+``answer(query, tol=…)`` refines programs and grids, query by query, until the estimated error is small enough.
+No truth is needed. Here the truth is known, so the estimates can be judged.
 """
 
 import matplotlib.pyplot as plt

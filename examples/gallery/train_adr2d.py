@@ -2,8 +2,9 @@
 Train a model and read its programs
 ===================================
 
-A policy of fewer than 100 parameters learns which primitive to run for how long. It is kept only if it beats the best
-classical scheme at equal work on held-out queries (the gate). Then it answers at any time, with no roll-out.
+A policy of fewer than 100 parameters learns which primitive to run for how long. It is kept only if it beats
+the best classical scheme at equal work on held-out queries (the gate). Then it answers at any time, with no
+roll-out.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 Durations that make up for a biased primitive
 =============================================
 
-First-order upwind advection diffuses. With ``budget="gain"`` the policy learns to give diffusion less time, so that
-numerical and physical diffusion together are right. The gain itself is a diagnosis.
+First-order upwind advection diffuses. With ``budget="gain"`` the policy learns to give diffusion less time, so
+that numerical and physical diffusion together are right. The gain itself is a diagnosis.
 """
 
 import matplotlib.pyplot as plt

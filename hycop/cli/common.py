@@ -98,7 +98,7 @@ app = _Commands(
     name="hycop",
     help="Solve families of PDEs by readable compositions of simple solvers.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,  # --install-completion and --show-completion
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
