@@ -33,6 +33,7 @@ extensions = [
 exclude_patterns = ["templates", "generator", "site", "gallery/**/*.py", "gallery/**/*.ipynb", "_build"]
 suppress_warnings = ["config.cache"]
 master_doc = "index"
+smartquotes = False  # "--json" must not become a dash
 
 myst_enable_extensions = ["deflist", "colon_fence"]
 myst_heading_anchors = 3

@@ -78,8 +78,9 @@ def test_a_method_that_is_new_in_a_file_appears_by_itself() -> None:
 
 
 def test_templates() -> None:
-    text = "{{ number fixed-time; method=HyCOP; split=id }} and {{ ratio fixed-time; method=FNO / method=HyCOP; split=id }}"
-    assert rendered(text, RESULTS, [], {}) == "5.4e-06 and 1,471"
+    number, ratio = "number fixed-time; method=HyCOP; split=id", "ratio fixed-time; method=FNO / method=HyCOP; split=id"
+    text = rendered(f"{{{{ {number} }}}} and {{{{ {ratio} }}}}", RESULTS, [], {})
+    assert text == "5.4e-06 and 1,471"
     assert "![A (es)](../../results/es.png)" in rendered("{{ figures es.png x_*.png; alt=A }}", {}, ["es.png"], {})
     with pytest.raises(PageError, match="nonsense"):
         rendered("{{ nonsense }}", RESULTS, [], {})
