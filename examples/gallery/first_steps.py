@@ -45,8 +45,10 @@ print(f"walls    error {rel_l2(answer, walled.truth, walled.query.setting).mean(
 figure = plt.figure(figsize=(10, 5.4), layout="constrained")
 top, bottom = figure.subfigures(2, 1, height_ratios=[1.4, 1.0])
 panels = top.subplots(1, 4)
-shown = {"initial state": data.query.u0[0, 0], "truth": data.truth[0, 0], "Strang": states["Strang"][0, 0]}
+pick = int(data.truth.std(axis=(1, 2, 3)).argmax())  # a query of which much is left to see
+u0, truth, found = data.query.u0[pick, 0], data.truth[pick, 0], states["Strang"][pick, 0]
+shown = {"initial state": u0, "truth": truth, "Strang": found}
 draw_states(panels[:3], shown, (1.0, 1.0))
-draw_difference(panels[3], states["Strang"][0, 0] - data.truth[0, 0], (1.0, 1.0), "Strang − truth")
+draw_difference(panels[3], found - truth, (1.0, 1.0), "Strang − truth")
 draw_timelines(bottom.subplots(), {"Strang": strang[0], "by hand": by_hand}, problem.dictionary.names)
 plt.show()

@@ -57,5 +57,6 @@ axes.plot(x, n0[0, 0], ":", color="0.55", label="t = 0")
 for colour, time, u in zip(("#3b6fb6", "#e08a1e", "#4f9d55"), (0.3, 1.0, 3.0), answer.states, strict=True):
     axes.plot(x, u[0], color=colour, label=f"t = {time:g}")
 axes.set(xlabel="x", ylabel="density n", title="Diffusion and recombination")
-axes.legend(frameon=False)
+axes.set_ylim(0, 2.4)
+axes.legend(frameon=False, ncols=4, loc="upper center")
 plt.show()

@@ -25,7 +25,7 @@ for model in models:
     error = float(rel_l2(answer.states, test.truth, test.setting).mean())
     points.append(Point("HyCOP", float(answer.work.mean()), error))
     print(f"work {answer.work.mean():8.0f}  error {error:.1e}  {answer.programs[0]}")
-for name in ("Lie", "Strang", "Strang x2", "ABABA", "SABA3"):
+for name in ("Lie", "Strang", "ABABA", "SABA3"):
     programs = hycop.splitting(name).programs(test.query, problem.dictionary)
     states, work = hycop.measure(programs, problem.dictionary, test.query)
     error = float(rel_l2(states, test.truth, test.setting).mean())
