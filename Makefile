@@ -17,7 +17,7 @@ PARTS  := without_extras problems training storage storage_refusals weights cli 
   network_primitive foreign_primitives foreign_kinds learned_primitives examples
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-core validate bench tables clean
+.PHONY: help setup demo test test-core validate bench tables pages docs clean
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1|\2/p' Makefile | awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
@@ -55,8 +55,17 @@ tables: $(CORE)  ## compute the tables named in TABLES, with figures, and write 
 	@names="$(TABLES)"; names="$${names:-$$($(BIN)/hycop table --names)}" || exit 1; for name in $$names; do \
 	  $(BIN)/hycop table "$$name" --keep .tables --json "results/$$name.json" --figures results || exit 1; done
 
+pages: $(CORE)  ## write README.md and the pages of docs/ whose numbers come from results/
+	$(BIN)/python -m docs.generator
+
+# Pages that are older than their results, and every warning of Sphinx, are errors.
+docs: $(DEV)  ## build the documentation in build/docs; it runs the gallery
+	$(BIN)/python -m docs.generator --check
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs build/docs
+	@echo "make docs: build/docs/index.html"
+
 clean:  ## remove everything that can be made again
-	rm -rf .venv $(BARE) .tables demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv $(BARE) .tables demo build dist docs/gallery .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 %/bin/pip:

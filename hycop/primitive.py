@@ -50,7 +50,7 @@ class Primitive(Protocol):
     - ``outside(u, setting)``: which samples (batch,) lie outside what it was trained on, whatever the duration. A
       policy composes other primitives there if it can; where it cannot, the answer is flagged. None
     - ``scheme_version``: raised by one whenever the numbers that the scheme gives change; 1
-    - ``foreign``: whether its flow is code from outside, whose lost states are ``ForeignError``s; False
+    - ``foreign``: whether its flow is code from outside, whose failures raise ``ForeignError``; False
     - ``runs_code``: whether its options start code; a model folder then names it, and ``load`` must be given it. False
     - ``example(seed)``: a state and a setting on which ``hycop check`` may try it
 
