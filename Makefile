@@ -44,7 +44,7 @@ test-core: $(BARE)/test.stamp  ## tests of the core in an environment without to
 	  hycop $(PARTS:%=tests/test_%.py)
 	@echo "make test-core: everything passed"
 
-validate: $(DEV)  ## the long forms of the studies, and kills at random instants
+validate: docs  ## the long forms of the studies, and kills at random instants
 	$(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m validate
 	@echo "make validate: everything passed"
 

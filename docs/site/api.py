@@ -26,6 +26,7 @@ GROUPS = {
     "Diagnosis and enrichment": ("diagnose", "Diagnosis", "name_missing", "enrich"),
     "Evaluation": ("evaluate", "Contender", "Composed", "ByHand", "composed", "limit", "DictionaryLimit"),
     "Baselines": ("train_baseline", "load_baseline"),
+    "Pictures and pages": ("plot", "frame", "write_report"),
     "Metrics": ("metrics",),
     "Errors": ("HyCOPError",),
 }
@@ -45,7 +46,7 @@ def directive(name: str) -> str:
 def api_page() -> str:
     """All groups; names that belong to none come last."""
     known = {name for names in GROUPS.values() for name in names} | set(CONSTANTS)
-    others = tuple(name for name in hycop.__all__ if name not in known)
+    others = tuple(name for name in hycop.__all__ if name not in known and not inspect.ismodule(getattr(hycop, name)))
     groups = {**GROUPS, "Others": others, "Constants": CONSTANTS}
     out = []
     for title, names in groups.items():
