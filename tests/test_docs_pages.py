@@ -1,4 +1,4 @@
-"""The built documentation in a browser: no errors, no broken links, no serious findings of axe, nothing from elsewhere."""
+"""The built documentation in a browser: no errors, no broken links, no serious findings of axe, all from here."""
 
 from __future__ import annotations
 
