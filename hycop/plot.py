@@ -175,7 +175,10 @@ NAMED = {"rel_l2": "relative L2 error", "nrmse": "normalised RMS error", "splitt
 
 
 def front(models: Sequence[HyCOP], *, ax: Axes | None = None) -> Axes:
-    """Held-out error against work of the models of ``HyCOP.front``, beside the best classical scheme at equal work."""
+    """Held-out error against work of the models of ``HyCOP.front``, beside the best classical scheme at equal work.
+
+    Example: ``hycop.plot.front(hycop.HyCOP(problem.dictionary).front(problem))``
+    """
     if not models:
         raise InvalidInputError("models: give at least one, as HyCOP(dictionary).front(problem) does")
     gates = [model.model.gate for model in models]
@@ -188,7 +191,10 @@ def front(models: Sequence[HyCOP], *, ax: Axes | None = None) -> Axes:
 
 def budget(diagnosis: Diagnosis, *, ax: Axes | None = None) -> Axes:
     """The error budget of a diagnosis: total, mismatch, splitting and primitive, with the level below which a term is
-    not blamed, because the trusted part is not known better."""
+    not blamed, because the trusted part is not known better.
+
+    Example: ``hycop.plot.budget(hycop.diagnose(model, data))``
+    """
     found = diagnosis.budget
     means = {name: float(sizes.mean()) for name, sizes in found.sizes.items()}
     axes = ax or new_axes(width=6.0, height=4.0)[0, 0]
@@ -205,7 +211,10 @@ def movie(
     title: str | None = None,
 ) -> None:
     """Writes a movie of one sample, a frame for each of its times: ``.gif``, or ``.mp4`` with ffmpeg. All frames have
-    the same scales."""
+    the same scales.
+
+    Example: ``hycop.plot.movie(model.answer(model.query(u0, params, np.linspace(0.01, 0.5, 50))), "fields.gif")``
+    """
     target = check_movie(Path(path))
     frames = frames_of(source, sample, channel)
     name = source.problem if title is None else title

@@ -60,12 +60,14 @@ def test_a_constant_field_looks_the_same_in_all_frames(tmp_path: Path) -> None:
     states = np.linspace(1.0, 0.1, 3)[:, None, None, None] * np.ones((3, 1, 4, 4))
     write_movie(Frames(states, np.arange(3.0), ["u"], [1.0, 1.0]), tmp_path / "u.gif", "title")
     with Image.open(tmp_path / "u.gif") as movie:
-        middle = []
+        middle, bars = [], []
         for index in range(3):
             movie.seek(index)
             picture = movie.convert("RGB")
             middle.append(picture.getpixel((picture.width // 3, picture.height // 2)))
-    assert len(set(middle)) == 3
+            bars.append(np.asarray(picture)[:, -60:])  # the bar that says what a colour means
+    assert len(set(middle)) == 3 and len(np.unique(bars[0].reshape(-1, 3), axis=0)) > 60
+    assert np.array_equal(bars[0], bars[1]) and np.array_equal(bars[0], bars[2])
 
 
 def test_movies_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from hycop.colours import COLOURS
 from hycop.errors import OutputError
 from hycop.files import checked_output, replacing
 from hycop.grid import Array
 from hycop.plots.fields import draw_field, slice_of
 from hycop.plots.figure import BESIDE, Axes, Figure, new_figure
-
-if TYPE_CHECKING:
-    from matplotlib.animation import AbstractMovieWriter
 
 MOST_COLUMNS = 6
 """Times that are drawn side by side; of more, some are chosen evenly."""
@@ -140,13 +139,57 @@ def write_movie(frames: Frames, path: Path, title: str, advance: Callable[[float
     """A movie of one sample, whole or not at all. All frames have the same scales; ``advance`` is told of each."""
     path = check_movie(path)
     figure, draw = _stage(frames, title)
-    writer = _writer(path, min(20.0, max(2.0, len(frames.times) / SECONDS)))
-    with replacing(path) as temporary, _ffmpeg_failure(path), writer.saving(figure, str(temporary), dpi=100):
+    rate = min(20.0, max(2.0, len(frames.times) / SECONDS))
+    write = _write_gif if path.suffix.lower() == ".gif" else _write_mp4
+
+    def shown() -> Iterator[None]:
         for index in range(len(frames.times)):
             draw(index)
-            writer.grab_frame()
+            yield
             if advance is not None:
                 advance(1)
+
+    with replacing(path) as temporary, _ffmpeg_failure(path):
+        write(figure, shown(), temporary, rate)
+
+
+def _write_gif(figure: Figure, shown: Iterable[None], path: Path, rate: float) -> None:
+    """All frames have one palette: with one for each, a colour would not mean the same in all of them."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from PIL import Image  # which matplotlib needs, too
+
+    canvas: Any = FigureCanvasAgg(figure)  # whose methods have no types
+    palette = Image.new("P", (1, 1))
+    palette.putpalette(_palette().ravel().tolist())
+    pictures = []
+    for _ in shown:
+        canvas.draw()
+        picture = Image.fromarray(np.array(canvas.buffer_rgba())[..., :3])
+        pictures.append(picture.quantize(palette=palette, dither=Image.Dither.NONE))
+    pictures[0].save(path, save_all=True, append_images=pictures[1:], duration=round(1000 / rate), loop=0)
+
+
+def _palette() -> NDArray[np.uint8]:
+    """The 256 colours of a movie: those of fields, greys for text, and shades of the colour of lines."""
+    from matplotlib import colormaps
+    from matplotlib.colors import to_rgb
+
+    paleness = np.linspace(0.0, 1.0, 24)[:, None]
+    lines = (1 - paleness) * np.array(to_rgb(COLOURS[0])) + paleness
+    greys = np.tile(np.linspace(0.0, 1.0, 32)[:, None], (1, 3))
+    fields = colormaps["viridis"](np.linspace(0.0, 1.0, 200))[:, :3]
+    return np.rint(255 * np.concatenate([fields, greys, lines])).astype(np.uint8)
+
+
+def _write_mp4(figure: Figure, shown: Iterable[None], path: Path, rate: float) -> None:
+    from matplotlib.animation import FFMpegWriter
+
+    # players want an even number of pixels and this coding of colours
+    coding = ["-pix_fmt", "yuv420p", "-vf", "pad=ceil(iw/2)*2:ceil(ih/2)*2"]
+    writer = FFMpegWriter(fps=rate, extra_args=coding)  # type: ignore[arg-type]
+    with writer.saving(figure, str(path), dpi=100):
+        for _ in shown:
+            writer.grab_frame()
 
 
 @contextmanager
@@ -159,15 +202,6 @@ def _ffmpeg_failure(path: Path) -> Iterator[None]:
         if code is None:
             raise
         raise OutputError(f"{path}: ffmpeg failed with exit code {code}; try a .gif") from None
-
-
-def _writer(path: Path, rate: float) -> AbstractMovieWriter:
-    from matplotlib.animation import FFMpegWriter, PillowWriter
-
-    if path.suffix.lower() == ".gif":
-        return PillowWriter(fps=rate)  # type: ignore[arg-type]
-    # players want an even number of pixels and this coding of colours
-    return FFMpegWriter(fps=rate, extra_args=["-pix_fmt", "yuv420p", "-vf", "pad=ceil(iw/2)*2:ceil(ih/2)*2"])  # type: ignore[arg-type]
 
 
 def _stage(frames: Frames, title: str) -> tuple[Figure, Callable[[int], None]]:

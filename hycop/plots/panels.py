@@ -39,5 +39,7 @@ def lines_figure(panels: Sequence[Sequence[Panel]], title: str) -> Figure:
             axes.set_title(panel.title, fontsize=9)
             axes.grid(True, which="both", alpha=0.2)
             axes.legend(fontsize=7, **BESIDE)
+        for axes in places[len(row) :]:
+            axes.set_visible(False)
     figure.suptitle(title, fontsize=11)
     return figure
