@@ -41,7 +41,7 @@ def write_report(
 ) -> Path:
     """Writes one self-contained HTML page about a run: what was learned, how well, and where not to trust it.
 
-    ``run`` is the folder of a trained model, of a Pareto front or of a baseline, or a model itself, for which ``folder``
+    ``run`` is the folder of a trained model, a Pareto front or a baseline, or a model itself, for which ``folder``
     is that of its run. It is judged by ``data`` with a truth, a dataset (``data_name`` says what to call it) or its
     file; without, by ``samples`` queries that are drawn from each split of its problem with ``seed``, or by those that
     the run has held out.
