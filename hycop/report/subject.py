@@ -189,7 +189,7 @@ def subject_of(
     subject = Subject(surrogate, problem, [], **about)
     if data is not None:
         case = Case.of_data(surrogate, data, samples or MOST)
-        return Subject(surrogate, problem, [Judged(data_file or "the given data", case)], **about)
+        return Subject(surrogate, problem, [Judged(f"of {data_file or 'the given data'}", case)], **about)
     judged, why = _drawn(subject, samples, seed, tell) if subject.drawn else ([], "")
     if not judged and (held_out := kept_data(folders, DATA[1])) is not None:
         case = Case.of_data(surrogate, held_out, samples or MOST)

@@ -13,7 +13,7 @@ from hycop.errors import HyCOPError, InvalidInputError, OutputError
 from hycop.files import checked_output, replacing
 from hycop.progress import describing
 from hycop.report import accuracy, learned, origin
-from hycop.report.blocks import Page, Section, number, ratio, sentence
+from hycop.report.blocks import Page, Section, number, percent, ratio, sentence
 from hycop.report.causes import Causes
 from hycop.report.monolithic import monolithic
 from hycop.report.subject import Subject, Tell, subject_of
@@ -129,10 +129,11 @@ def _figures(subject: Subject) -> list[tuple[str, str]]:
         found.append((number(known["error"], 2), f"relative error on queries {subject.main.label}"))
         if "best" in known:
             said = ratio(known["error"], known["best"])
-            found.append((said.replace(" times", "×"), "than the best classical scheme of no more work"))
+            word = "to" if said.startswith("equal") else "than"
+            found.append((said.replace(" times", "×"), f"{word} the best classical scheme of no more work"))
         found.append((f"{number(1e3 * known['seconds'], 2)} ms", "per query on this machine"))
     if "covered" in known:
-        found.append((f"{known['covered']:.0%}", "of the errors are below their estimate"))
+        found.append((percent(known["covered"]), "of the errors are below their estimate"))
     return found
 
 
