@@ -43,7 +43,8 @@ def report_command(
         refuse_options("without --data", frames=frames, param=param)
     data = None if data_file is None else _data(folder, data_file, reading)
     with naming(data_file):
-        write_report(folder, out, data=data, samples=samples, seed=seed, overwrite=overwrite)
+        named = "" if data_file is None else str(data_file)
+        write_report(folder, out, data=data, data_name=named, samples=samples, seed=seed, overwrite=overwrite)
     say(f"{out}: {out.stat().st_size / 1e6:.1f} MB; open it in a browser")
 
 

@@ -13,7 +13,7 @@ from hycop.grid import Array
 from hycop.metrics import find_metric
 from hycop.policy import exact_covers
 from hycop.problems.definition import ReportedVariables
-from hycop.report.blocks import Block, Code, Picture, Section, Table, Text, counted, number, ratio
+from hycop.report.blocks import Block, Code, Picture, Section, Table, Text, counted, number, percent, ratio
 from hycop.report.charts import Series, chart, legend
 from hycop.report.figures import Fields, SpaceTime, fields_png, space_time_png
 from hycop.report.subject import Judged, Subject
@@ -280,7 +280,7 @@ def trust(subject: Subject) -> Section:
                         str(int(mask.sum())),
                         number(float(true[mask].mean())),
                         number(float(estimated[mask].mean())),
-                        f"{float((true[mask] <= estimated[mask]).mean()):.0%}",
+                        percent(float((true[mask] <= estimated[mask]).mean())),
                     )
                 )
         reasons += [
@@ -316,10 +316,10 @@ def _calibration(subject: Subject) -> str:
     subject.timing.setdefault("covered", covered)
     if judged.answer.estimate.calibrated:
         return (
-            f"{covered:.0%} of the queries {judged.label} err less than their estimate; estimates are calibrated so "
-            "that 90 % of queries like those of training do."
+            f"{percent(covered)} of the queries {judged.label} err less than their estimate; estimates are calibrated "
+            "so that 90 % of queries like those of training do."
         )
     return (
-        f"{covered:.0%} of the queries {judged.label} err less than their estimate. It is not calibrated for them: "
-        "primitives, boundary or data are not those of training, so it is twice the distance to a refined answer."
+        f"{percent(covered)} of the queries {judged.label} err less than their estimate. It is not calibrated for "
+        "them: primitives, boundary or data are not those of training, so it is twice the distance to a refined answer."
     )

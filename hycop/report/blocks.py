@@ -42,12 +42,21 @@ def number(value: float | None, digits: int = 3) -> str:
     return f"{sign}{mantissa} × 10{str(power).translate(SUPERSCRIPTS)}"
 
 
+def percent(part: float) -> str:
+    """
+    >>> percent(0.846)
+    '85 %'
+    """
+    return f"{100 * part:.0f} %"
+
+
 def readable(text: str) -> str:
     """A sentence whose numbers are written as elsewhere on the page.
 
-    >>> readable("splitting 6.4e-05 of the error 2e-03")
-    'splitting 6.4 × 10⁻⁵ of the error 0.002'
+    >>> readable("splitting 6.4e-05 of the error 2e-03, 67% of it")
+    'splitting 6.4 × 10⁻⁵ of the error 0.002, 67 % of it'
     """
+    text = re.sub(r"(?<=\d)%", " %", text)
     return re.sub(r"\d(?:\.\d+)?e[+-]\d+", lambda found: number(float(found[0])), text)
 
 
@@ -65,7 +74,7 @@ def ratio(ours: float, theirs: float) -> str:
         return "equal within 2 %"
     way = "smaller" if ours < theirs else "larger"
     if max(ours, theirs) < 1.5 * min(ours, theirs):
-        return f"{abs(1 - ours / theirs):.0%} {way}".replace("%", " %")
+        return f"{percent(abs(1 - ours / theirs))} {way}"
     return f"{number(max(ours, theirs) / min(ours, theirs), 2)} times {way}"
 
 

@@ -12,7 +12,7 @@ from hycop.diagnosis.case import Case
 from hycop.diagnosis.commutators import Commutator, commutators
 from hycop.diagnosis.trusted import Trusted
 from hycop.diagnosis.verdict import Verdict, verdict
-from hycop.report.blocks import Block, Picture, Section, Table, Text, counted, number, readable, sentence
+from hycop.report.blocks import Block, Picture, Section, Table, Text, counted, number, percent, readable, sentence
 from hycop.report.charts import bars
 from hycop.report.figures import maps_png
 from hycop.report.subject import Subject
@@ -111,7 +111,7 @@ class Causes:
         shares = self.budget.shares
         if shares is None:
             return []
-        fractions = [(name, f"{part:.0%}") for name, part in shares.fractions().items()]
+        fractions = [(name, percent(part)) for name, part in shares.fractions().items()]
         steps = [(place + 1, name, size) for place, name, size in shares.steps()]
         caption = "Primitive error of each step of the most frequent program, carried to the end"
         if len(steps) > LONGEST:

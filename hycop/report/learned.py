@@ -22,6 +22,7 @@ from hycop.report.blocks import (
     Text,
     counted,
     number,
+    percent,
     ratio,
     readable,
     sentence,
@@ -157,8 +158,8 @@ def gate(subject: Subject) -> Section:
     if decision.confidence is not None:
         blocks.append(
             Text(
-                f"In {decision.confidence:.0%} of the bootstrap resamples of these queries the learned policy has the "
-                "smaller mean error; 95 % are needed to keep it."
+                f"In {percent(decision.confidence)} of the bootstrap resamples of these queries the learned policy has "
+                "the smaller mean error; 95 % are needed to keep it."
             )
         )
     blocks += [Text(readable(f"{sentence(line)}.")) for line in decision.explained()[2:]]

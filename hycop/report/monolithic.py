@@ -186,7 +186,8 @@ def monolithic(
     folder = None if isinstance(run, Monolith) else run
     problem = find_problem(monolith.network.problem)
     if data is not None:
-        judged = [(data_file or "of the given data", _answerable(monolith, problem.checked(data), samples or MOST))]
+        given = f"of {data_file or 'the given data'}"
+        judged = [(given, _answerable(monolith, problem.checked(data), samples or MOST))]
         return Monolithic(monolith, problem, folder, judged, options=options).page()
     steps = (1,) if monolith.baseline.protocol == "fixed" else HORIZONS
     times = [float(np.round(monolith.time * count, 12)) for count in steps]

@@ -30,6 +30,9 @@ VALUES = 2**17
 FEWEST, MOST = 8, 32
 """Queries of a split, unless told otherwise: as many as have this many values together, within bounds."""
 
+TRAINED = ("train", "trajectory")
+"""Splits from which the queries of training are drawn."""
+
 LARGEST_FILE = 64 * 2**20
 """Bytes of a history or front that are read."""
 
@@ -119,8 +122,12 @@ class Subject:
     @property
     def drawn(self) -> bool:
         """Whether the model was trained on queries that were drawn from a shipped problem."""
-        data = self.trained_on
-        return self.problem is not None and (data is None or data.seed == self.model.record.seed)
+        data, problem, record = self.trained_on, self.problem, self.model.record
+        if problem is None or data is None:
+            return problem is not None
+        config = record.config
+        asked = (record.seed, config.samples, tuple(config.shape or problem.shape))
+        return data.split in TRAINED and (data.seed, data.samples, data.setting.grid.shape) == asked
 
 
 def located(run: Path) -> tuple[Path, list[Mapping[str, Any]]]:
@@ -182,7 +189,7 @@ def subject_of(
     subject = Subject(surrogate, problem, [], **about)
     if data is not None:
         case = Case.of_data(surrogate, data, samples or MOST)
-        return Subject(surrogate, problem, [Judged(data_file or "the given data", case)], **about)
+        return Subject(surrogate, problem, [Judged(f"of {data_file or 'the given data'}", case)], **about)
     judged, why = _drawn(subject, samples, seed, tell) if subject.drawn else ([], "")
     if not judged and (held_out := kept_data(folders, DATA[1])) is not None:
         case = Case.of_data(surrogate, held_out, samples or MOST)

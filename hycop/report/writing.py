@@ -13,7 +13,7 @@ from hycop.errors import HyCOPError, InvalidInputError, OutputError
 from hycop.files import checked_output, replacing
 from hycop.progress import describing
 from hycop.report import accuracy, learned, origin
-from hycop.report.blocks import Page, Section, number, ratio, sentence
+from hycop.report.blocks import Page, Section, number, percent, ratio, sentence
 from hycop.report.causes import Causes
 from hycop.report.monolithic import monolithic
 from hycop.report.subject import Subject, Tell, subject_of
@@ -32,6 +32,7 @@ def write_report(
     out: str | Path = FILE,
     *,
     data: Dataset | str | Path | None = None,
+    data_name: str = "",
     folder: str | Path | None = None,
     samples: int | None = None,
     seed: int = 0,
@@ -40,9 +41,10 @@ def write_report(
 ) -> Path:
     """Writes one self-contained HTML page about a run: what was learned, how well, and where not to trust it.
 
-    ``run`` is the folder of a trained model, of a Pareto front or of a baseline, or a model itself. It is judged by
-    ``data`` with a truth, a dataset or its file; without, by ``samples`` queries that are drawn from each split of its
-    problem with ``seed``, or by those that the run has held out. For a model itself, ``folder`` is that of its run.
+    ``run`` is the folder of a trained model, a Pareto front or a baseline, or a model itself, for which ``folder``
+    is that of its run. It is judged by ``data`` with a truth, a dataset (``data_name`` says what to call it) or its
+    file; without, by ``samples`` queries that are drawn from each split of its problem with ``seed``, or by those that
+    the run has held out.
     """
     path = checked_output(out)
     if path.exists() and not overwrite:
@@ -50,7 +52,7 @@ def write_report(
     if samples is not None and samples < 2:
         raise InvalidInputError(f"samples is {samples}: at least 2 are needed")
     with describing("report", enabled=verbose) as tell:
-        page = page_of(run, data, samples, seed, tell, None if folder is None else Path(folder))
+        page = page_of(run, data, samples, seed, tell, None if folder is None else Path(folder), data_name)
         tell("writing", 0.98)
         text = rendered(page)
     with replacing(path) as temporary:
@@ -65,10 +67,11 @@ def page_of(
     seed: int,
     tell: Tell = lambda text, share: None,
     folder: Path | None = None,
+    data_name: str = "",
 ) -> Page:
     """The page of a run as data."""
     given = run if isinstance(run, HyCOP | Monolith) else Path(run)
-    file = str(data) if isinstance(data, str | Path) else ""
+    file = str(data) if isinstance(data, str | Path) else data_name
     if isinstance(data, str | Path):
         data = load(data)
     options = "".join(
@@ -126,10 +129,11 @@ def _figures(subject: Subject) -> list[tuple[str, str]]:
         found.append((number(known["error"], 2), f"relative error on queries {subject.main.label}"))
         if "best" in known:
             said = ratio(known["error"], known["best"])
-            found.append((said.replace(" times", "×"), "than the best classical scheme of no more work"))
+            word = "to" if said.startswith("equal") else "than"
+            found.append((said.replace(" times", "×"), f"{word} the best classical scheme of no more work"))
         found.append((f"{number(1e3 * known['seconds'], 2)} ms", "per query on this machine"))
     if "covered" in known:
-        found.append((f"{known['covered']:.0%}", "of the errors are below their estimate"))
+        found.append((percent(known["covered"]), "of the errors are below their estimate"))
     return found
 
 
