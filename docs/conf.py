@@ -30,7 +30,16 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["templates", "generator", "site", "gallery/**/*.py", "gallery/**/*.ipynb", "_build"]
+exclude_patterns = [
+    "**/sg_execution_times.rst",
+    "sg_execution_times.rst",
+    "templates",
+    "generator",
+    "site",
+    "gallery/**/*.py",
+    "gallery/**/*.ipynb",
+    "_build",
+]
 suppress_warnings = ["config.cache"]
 master_doc = "index"
 smartquotes = False  # "--json" must not become a dash
@@ -42,9 +51,8 @@ source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
-autodoc_default_options = {"members": True, "show-inheritance": False}
+autodoc_default_options = {"members": True}
 add_module_names = False
-python_maximum_signature_line_length = 88
 
 html_theme = "pydata_sphinx_theme"
 html_title = "HyCOP"
@@ -52,6 +60,7 @@ html_static_path = ["_static"]
 html_css_files = ["hycop.css"]
 html_copy_source = False
 html_show_sourcelink = False
+html_context = {"default_mode": "auto"}
 html_sidebars = {"index": [], "glossary": [], "changelog": []}
 html_theme_options = {
     "logo": {"text": "HyCOP"},
@@ -86,6 +95,7 @@ sphinx_gallery_conf = {
     "image_scrapers": ("matplotlib",),
     "reset_modules": ("matplotlib",),
     "plot_gallery": "True",
+    "write_computation_times": False,  # that page loads scripts from elsewhere
 }
 
 
