@@ -23,6 +23,7 @@ from hycop.program import Program, ProgramBatch, Step
 from hycop.query import Channel, Query, Setting
 from hycop.schemes import Scheme, splitting
 from hycop.storage import load_primitive
+from hycop.studio import explore
 from hycop.surrogate import HyCOP, UntrustedWarning
 from hycop.transfer import swap
 from hycop.version import __version__
@@ -61,6 +62,7 @@ __all__ = [
     "diagnose",
     "enrich",
     "evaluate",
+    "explore",
     "find_primitive",
     "fingerprint",
     "limit",

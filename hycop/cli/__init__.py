@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hycop.cli import baseline, diagnose, enrich, explore, learn, networks, score, table, transfer
+from hycop.cli import baseline, diagnose, enrich, explore, learn, networks, score, studio, table, transfer
 from hycop.cli.common import app
 from hycop.cli.terminal import fail, tell, tolerate_encodings
 from hycop.errors import HyCOPError
@@ -42,6 +42,7 @@ __all__ = [
     "main",
     "networks",
     "score",
+    "studio",
     "table",
     "transfer",
 ]
