@@ -26,10 +26,10 @@ class Editor:
             name="Program as text", stylesheets=[WIDGET], sizing_mode="stretch_width", margin=(4, 0)
         )
         self.primitive = pn.widgets.Select(
-            name="Primitive of the step", options=list(names), width=170, stylesheets=[WIDGET], margin=(4, 10, 4, 0)
+            name="Primitive of the step", options=list(names), width=150, stylesheets=[WIDGET], margin=(4, 10, 4, 0)
         )
         self.duration = pn.widgets.FloatInput(
-            name="Duration of the step", value=0.0, step=0.01, width=150, stylesheets=[WIDGET], margin=(4, 10, 4, 0)
+            name="Duration of the step", value=0.0, step=0.01, width=130, stylesheets=[WIDGET], margin=(4, 10, 4, 0)
         )
         self.add = _button("Add after", self._add)
         self.drop = _button("Drop", self._drop)

@@ -6,7 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from bokeh.models import ColorBar, ColumnDataSource, FactorRange, HoverTool, LinearColorMapper, Range1d, TapTool
+from bokeh.models import (
+    ColorBar,
+    ColumnDataSource,
+    FactorRange,
+    HoverTool,
+    LinearColorMapper,
+    LogTicker,
+    Range1d,
+    TapTool,
+)
 from bokeh.palettes import BuRd9, Viridis256, interp_palette
 from bokeh.plotting import figure
 
@@ -51,7 +60,9 @@ class Timeline:
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = tuple(names)
-        self.steps = ColumnDataSource({key: [] for key in ("lane", "left", "right", "colour", "number", "lasts", "text")})
+        self.steps = ColumnDataSource(
+            {key: [] for key in ("lane", "left", "right", "colour", "number", "lasts", "text")}
+        )
         self.chosen = ColumnDataSource({"lane": [], "left": [], "right": []})
         self.totals = ColumnDataSource({"lane": [], "at": [], "text": []})
         lanes = FactorRange(*reversed(self.names))
@@ -151,8 +162,8 @@ class PlaneField:
 
     def __init__(self, lengths: Sequence[float]) -> None:
         wide, high = float(lengths[0]), float(lengths[1])
-        self.plot = _bare(height=360, x_range=Range1d(0, wide), y_range=Range1d(0, high))
-        self.plot.aspect_ratio = None
+        tall = int(np.clip(60 + 340 * high / wide, 200, 480))
+        self.plot = _bare(height=tall, max_width=480, x_range=Range1d(0, wide), y_range=Range1d(0, high))
         self.plot.xaxis.axis_label, self.plot.yaxis.axis_label = AXES[0], AXES[1]
         self.source = ColumnDataSource({"image": [np.zeros((2, 2))], "dw": [wide], "dh": [high]})
         self.mapper = LinearColorMapper(palette=STATE, low=0.0, high=1.0)
@@ -183,6 +194,50 @@ class PlaneField:
     def paint(self, dark: bool) -> None:
         paint(self.plot, dark)
         self.bar.major_label_text_color = (DARK if dark else LIGHT)["ink"]
+
+
+class Costs:
+    """Error against work, a point for each program; both axes are logarithmic."""
+
+    MARKS = ("circle", "square", "triangle", "diamond", "inverted_triangle")
+
+    def __init__(self) -> None:
+        self.source = ColumnDataSource({key: [] for key in ("work", "error", "name", "colour", "mark")})
+        self.plot = _bare(
+            height=230, x_axis_type="log", y_axis_type="log", x_range=Range1d(1.0, 10.0), y_range=Range1d(1e-3, 1.0)
+        )
+        self.plot.xaxis.axis_label, self.plot.yaxis.axis_label = "work", "error"
+        self.plot.xaxis.ticker = LogTicker(desired_num_ticks=3)
+        points = self.plot.scatter(
+            "work", "error", marker="mark", size=12, color="colour", line_color="white", source=self.source
+        )
+        self.labels = self.plot.text(
+            "work", "error", text="name", x_offset=9, y_offset=-4, text_font_size="12px", source=self.source
+        )
+        tips = [("program", "@name"), ("work", "@work"), ("error", "@error")]
+        self.plot.add_tools(HoverTool(renderers=[points], tooltips=tips))
+
+    def show(self, points: Sequence[tuple[str, float, float]]) -> None:
+        known: dict[tuple[float, float], str] = {}
+        for name, *place in points:
+            at = place[0], place[1]
+            if np.isfinite(at[1]) and at[1] > 0:  # equal points share a label
+                known[at] = f"{known[at]} = {name}" if at in known else name
+        work, error = [at[0] for at in known], [at[1] for at in known]
+        self.source.data = {
+            "work": work,
+            "error": error,
+            "name": list(known.values()),
+            "colour": [COLOURS[index % len(COLOURS)] for index in range(len(known))],
+            "mark": [self.MARKS[index % len(self.MARKS)] for index in range(len(known))],
+        }
+        if known:  # room for the labels on the right
+            self.plot.x_range.update(start=min(work) / 1.3, end=max(work) * max(1.6, (max(work) / min(work)) ** 0.6))
+            self.plot.y_range.update(start=min(error) / 3, end=max(error) * 3)
+
+    def paint(self, dark: bool) -> None:
+        paint(self.plot, dark)
+        self.labels.glyph.text_color = (DARK if dark else LIGHT)["ink"]
 
 
 Field = LineField | PlaneField

@@ -14,7 +14,7 @@ from hycop.errors import HyCOPError
 from hycop.grid import Array
 from hycop.program import Program
 from hycop.studio.editor import Editor
-from hycop.studio.figures import Timeline, field_figure
+from hycop.studio.figures import Costs, PlaneField, Timeline, field_figure
 from hycop.studio.question import BY_HAND, OWN, Candidate, Question
 from hycop.studio.session import UPLOADED, Session, run_by_hand
 from hycop.studio.sidebar import Sidebar, card, heading
@@ -43,6 +43,7 @@ class Page:
         self.editor = Editor(names, self._edit, self._refuse)
         self.timeline = Timeline(names)
         self.field = field_figure(session.controls().lengths)
+        self.costs = Costs()
         self._widgets()
         self.paint(False)
         self.answer()
@@ -59,9 +60,10 @@ class Page:
         )
         self.channel = pn.widgets.Select(name="Channel", options=list(self.session.channels), width=120, **plain)
         self.kind = pn.widgets.RadioButtonGroup(name="Field", options=[STATE, DIFFERENCE, TRUTH], value=STATE, **plain)
+        self.same = pn.widgets.Checkbox(name="Same colours for all steps", value=False, **plain)
         self.solve = pn.widgets.Button(name="Solve the truth", button_type="primary", **plain)
         self.shown.param.watch(self._other_program, "value")
-        for widget in (self.step, self.channel, self.kind):
+        for widget in (self.step, self.channel, self.kind, self.same):
             widget.param.watch(self._other_field, "value")
         self.back.on_click(lambda _: self._back())
         self.solve.on_click(lambda _: self._solve())
@@ -131,7 +133,11 @@ class Page:
 
     def _other_program(self, *_: Any) -> None:
         if not self._quiet:
-            self._guarded(lambda: (self._draw(last=True), self._later()))
+            self._guarded(self._redraw)
+
+    def _redraw(self) -> None:
+        self._draw(last=True)
+        self._later()
 
     def _other_field(self, *_: Any) -> None:
         if not self._quiet:
@@ -186,10 +192,10 @@ class Page:
         at_end = candidate.states[0, position]
         if kind == STATE:
             field = at_end if quick else question.state(candidate, step)[position]
-            limits = _limits(question.query.u0[0, position], at_end)
+            limits = _limits(question.query.u0[0, position], at_end) if self.same.value else _limits(field)
         elif kind == TRUTH:
             field = question.best_known[0, position]
-            limits = _limits(question.query.u0[0, position], field)
+            limits = _limits(question.query.u0[0, position], at_end) if self.same.value else _limits(field)
         else:
             field = at_end - question.best_known[0, position]
             most = float(np.abs(field).max())
@@ -207,7 +213,9 @@ class Page:
             return f"{self.question.judge} at T, {cells} cells{middle}"
         if kind == DIFFERENCE:
             return f"{candidate.name} minus {self.question.judge} at T, {cells} cells{middle}"
-        where = "initial state" if step == 0 else f"{candidate.program.steps[step - 1]}" if candidate.program.steps else ""
+        where = (
+            "initial state" if step == 0 else f"{candidate.program.steps[step - 1]}" if candidate.program.steps else ""
+        )
         return f"{candidate.name}, {'' if step == 0 else f'after step {step}: '}{where}, {cells} cells{middle}"
 
     # ------------------------------------------------------------------------------------------- what follows later
@@ -230,6 +238,8 @@ class Page:
         self._draw_field()
         rows = question.comparison(self._written if self.by_hand else None)
         self.table.object = comparison_table(rows, question.judge, str(self.shown.value))
+        self.costs.show([(row.name, row.work, row.error) for row in rows if row.error and row.work])
+        self.back.disabled = self.by_hand is None and self.shown.value == OWN
         self.solve.disabled = question.truth is not None
 
     # ------------------------------------------------------------------------------------------- messages
@@ -263,15 +273,19 @@ class Page:
     def paint(self, dark: bool) -> None:
         self.timeline.paint(dark)
         self.field.paint(dark)
+        self.costs.paint(dark)
 
     def layout(self) -> Any:
         self._figures = (
             pn.pane.Bokeh(self.timeline.plot, sizing_mode="stretch_width"),
             pn.pane.Bokeh(self.field.plot, sizing_mode="stretch_width"),
+            pn.pane.Bokeh(self.costs.plot, sizing_mode="stretch_width"),
         )
-        several = len(self.session.channels) > 1
+        several, plane = len(self.session.channels) > 1, isinstance(self.field, PlaneField)
         program = card(
-            heading("Program", "Which primitive acts, for how long, in what order. Tap a step to look at it or edit it."),
+            heading(
+                "Program", "Which primitive acts, for how long, in what order. Tap a step to look at it or edit it."
+            ),
             pn.FlexBox(self.shown, self.back),
             self._figures[0],
             self.editor.layout(),
@@ -279,7 +293,9 @@ class Page:
         )
         field = card(
             heading("Field through the program", "Scrub from the initial state (0) to the answer, step by step."),
-            pn.FlexBox(self.kind, *([self.channel] if several else [])),
+            pn.FlexBox(
+                *([self.channel] if several else []), self.kind, *([self.same] if plane else []), align_items="end"
+            ),
             self.step,
             self._figures[1],
             self.caption,
@@ -290,6 +306,7 @@ class Page:
             heading("Comparison", "Error and work of the model, of classical schemes, and of your own program."),
             self.table,
             self.solve,
+            self._figures[2],
             min_width=330,
             styles={"flex": "1 1 360px"},
         )
@@ -297,7 +314,7 @@ class Page:
             self.message,
             card(self.status),
             program,
-            pn.FlexBox(field, compare, sizing_mode="stretch_width", gap="14px", align_items="flex-start"),
+            pn.FlexBox(field, compare, sizing_mode="stretch_width", gap="0 14px", align_items="flex-start"),
             sizing_mode="stretch_width",
         )
         return pn.Row(self.sidebar.layout(), main, sizing_mode="stretch_width", name="studio")
@@ -324,16 +341,16 @@ def _limits(*fields: Array) -> tuple[float, float]:
 
 
 def served(session: Session) -> Any:
-    """The page as a template that the server renders for one visitor."""
-    page = Page(session)
-    template = pn.Template(TEMPLATE)
-    equation = session.equation
-    template.add_variable("about", f"{equation.name}: {equation.formula or ', '.join(equation.processes)}")
-    template.add_panel("studio", page.layout())
+    """The page for one visitor of the server."""
+    page, equation = Page(session), session.equation
+    pn.state.curdoc.template = TEMPLATE
+    pn.state.curdoc.template_variables["about"] = (
+        f"{equation.name}: {equation.formula or ', '.join(equation.processes)}"
+    )
     browser = pn.state.browser_info
     if browser is not None:
         browser.param.watch(lambda event: page.paint(bool(event.new)), "dark_mode")
-    return template
+    return page.layout()
 
 
 def in_notebook(model: HyCOP, data: Dataset | None) -> Any:

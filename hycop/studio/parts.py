@@ -53,9 +53,7 @@ def with_parts(
 ) -> tuple[HyCOP, tuple[str, ...]]:
     """The model with another boundary and other primitives, and a line about each change."""
     others = {
-        name: other
-        for name, other in primitives.items()
-        if fingerprint(other) != fingerprint(model.dictionary[name])
+        name: other for name, other in primitives.items() if fingerprint(other) != fingerprint(model.dictionary[name])
     }
     if boundary == model.model.box.boundary and not others:
         return model, ()

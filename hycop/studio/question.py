@@ -135,9 +135,7 @@ class Question:
 
     def _path(self, candidate: Candidate, steps: tuple[int, ...] | None) -> Array:
         parts, finer = self.model.dictionary, candidate.refinement
-        return trace(
-            candidate.programs, parts, self._corrected, refinement=finer, steps=steps, fine=True
-        ).states[0]
+        return trace(candidate.programs, parts, self._corrected, refinement=finer, steps=steps, fine=True).states[0]
 
     # ------------------------------------------------------------------------------------------- errors
 
@@ -206,9 +204,7 @@ class Question:
         """A sentence for each process that a program does not integrate over the whole time."""
         total, out = float(self.query.time[0]), []
         for process in self.model.equation.processes:
-            lasts = sum(
-                step.duration for step in program if process in self.model.dictionary[step.primitive].advances
-            )
+            lasts = sum(step.duration for step in program if process in self.model.dictionary[step.primitive].advances)
             if abs(lasts - total) > NOT_COVERED * max(total, abs(lasts)):
                 out.append(f"{process} is integrated over {lasts:.4g}, not over T = {total:.4g}")
         return out
@@ -221,8 +217,9 @@ class Question:
     def _reason(self, name: str) -> str:
         scope, view = self.model.scope, self.model.scope.view
         given = self._corrected.setting.params
+        seen = zip(view.ranges.low, view.ranges.high, strict=True)
         ranges: dict[str, tuple[float, float]] = {
-            **{each: (low, high) for each, low, high in zip(view.features.names, view.ranges.low, view.ranges.high)},
+            **dict(zip(view.features.names, seen, strict=True)),
             **dict(scope.coefficients),
             **{each: (value, value) for each, value in scope.constants.items()},
         }

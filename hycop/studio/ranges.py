@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import floor, inf, isfinite, log10
 
@@ -88,12 +88,9 @@ def length_ranges(model: Model, problem: Problem | None) -> dict[str, Range]:
 
 def _of_coefficient(name: str, model: Model, problem: Problem | None, data: Dataset | None) -> Range:
     trained, asked = _known(name, model, problem, data)
-    if trained is None:
-        trained_or_unit = (0.5, 1.5)
-    else:
-        trained_or_unit = trained
-    low, high = _bounded(_wider(asked or trained_or_unit), model.equation.coefficients.get(name, Coefficient()))
-    start = 0.5 * (trained_or_unit[0] + trained_or_unit[1])
+    inside = (0.5, 1.5) if trained is None else trained
+    low, high = _bounded(_wider(asked or inside), model.equation.coefficients.get(name, Coefficient()))
+    start = 0.5 * (inside[0] + inside[1])
     return Range(low, high, float(np.clip(float(f"{start:.3g}"), low, high)), trained)
 
 
@@ -143,8 +140,3 @@ def _bounded(interval: Interval, coefficient: Coefficient) -> Interval:
 def _rounded(value: float) -> float:
     """Two digits are enough for the end of a slider."""
     return float(f"{value:.2g}")
-
-
-def trained_text(ranges: Mapping[str, Range], name: str) -> str:
-    found = ranges.get(name)
-    return "" if found is None else found.text

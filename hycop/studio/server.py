@@ -33,12 +33,12 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def serve(
-    model: HyCOP, data: Dataset | None, *, port: int, host: str, show: bool, tell: Callable[[str], None]
-) -> None:
+def serve(model: HyCOP, data: Dataset | None, *, port: int, host: str, show: bool, tell: Callable[[str], None]) -> None:
     """Serves the studio until it is interrupted; every visitor has a session of their own. Beyond this machine the
     address has a random part, and whoever does not know it is refused."""
     port = free_port(host, port)
+    first = Session(model, data)
+    first.ask(first.controls())  # the first answer loads compiled loops, for which no visitor should wait
     logging.getLogger("tornado.access").setLevel(logging.ERROR)  # each refused request would be a line
     prefix = "" if is_loopback(host) else secrets.token_urlsafe(TOKEN_BYTES)
     try:
@@ -88,7 +88,9 @@ def _refused(host: str, port: int, error: OSError) -> InvalidInputError:
         return InvalidInputError(f"--port {port}: is in use; give another, or 0 for any free one")
     if error.errno == errno.EACCES:
         return InvalidInputError(f"--port {port}: may not be used; give one above 1023")
-    return InvalidInputError(f"--host {host}: cannot be served ({error.strerror or error}); give an address of this machine")
+    return InvalidInputError(
+        f"--host {host}: cannot be served ({error.strerror or error}); give an address of this machine"
+    )
 
 
 def _visible(host: str) -> str:

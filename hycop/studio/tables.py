@@ -13,7 +13,7 @@ LEAST_SHOWN, MOST_SHOWN = 1e-8, 1.0
 
 
 def status_line(question: Question, estimate: Estimated | None) -> str:
-    """Whether to trust the answer, its estimated error if that is known yet, its work and time, and what was swapped."""
+    """Whether to trust the answer, its estimated error once that is known, its work and time, and what was swapped."""
     outside = question.outside
     if outside:
         trust = f"<p class='alert' role='status'><b>Not to be trusted</b>: {escape('; '.join(outside))}</p>"
