@@ -85,14 +85,13 @@ class Page:
 
     def _edit(self, program: Program, step: int) -> None:
         def run() -> None:
-            assert self.question is not None
-            written, refusal = run_by_hand(self.question, program)
+            written, refusal = run_by_hand(self.asked, program)
             if refusal:
                 self._refuse(refusal)
                 return
             self.by_hand, self._written = program, written
             with self._silently():
-                self.shown.options = [OWN, BY_HAND, *self.question.schemes]
+                self.shown.options = [OWN, BY_HAND, *self.asked.schemes]
                 self.shown.value = BY_HAND
                 self.step.value = min(step, self.step.end)
             self._draw(step=step)
@@ -149,23 +148,28 @@ class Page:
 
     # ------------------------------------------------------------------------------------------- what is drawn
 
+    @property
+    def asked(self) -> Question:
+        if self.question is None:
+            raise HyCOPError("there is no answer yet: change the question on the left")
+        return self.question
+
     def candidate(self) -> Candidate:
         """The program that is shown."""
-        assert self.question is not None
         if self.shown.value == BY_HAND and self._written is not None:
             return self._written
         if self.shown.value == OWN:
-            return self.question.own
-        found = self.question.schemes.get(str(self.shown.value), self.question.own)
+            return self.asked.own
+        found = self.asked.schemes.get(str(self.shown.value), self.asked.own)
         if isinstance(found, HyCOPError):
             raise found
         return found
 
     def _draw(self, last: bool = False, step: int | None = None) -> None:
         """Timeline, editor and field of the program that is shown, and what is known at once about the answer."""
-        assert self.question is not None
+        question = self.asked
         if self.by_hand is not None and step is None:  # for the new question
-            self._written, refusal = run_by_hand(self.question, self.by_hand)
+            self._written, refusal = run_by_hand(question, self.by_hand)
             if refusal:
                 raise HyCOPError(refusal)
         with self._silently():
@@ -176,43 +180,42 @@ class Page:
             self.step.start, self.step.end, self.step.value = 0, max(1, len(program)), min(at, len(program))
         self.timeline.show(program)
         self._draw_field(quick=last)
-        self.status.object = status_line(self.question, None)
-        gaps = self.question.not_covered(program)
+        self.status.object = status_line(question, None)
+        gaps = question.not_covered(program)
         self.warning.object = f"<p class='warn' role='status'>{escape('; '.join(gaps))}</p>" if gaps else ""
 
     def _draw_field(self, *, quick: bool = False) -> None:
         """The field after the step. ``quick`` shows the answer on the query's grid instead of running once more."""
-        assert self.question is not None
-        question, candidate, step = self.question, self.candidate(), int(self.step.value)
+        question, candidate, step = self.asked, self.candidate(), int(self.step.value)
         position = self.session.channels.index(str(self.channel.value))
         self.timeline.choose(step)
         self.editor.show(candidate.program, step)
         lengths = question.query.grid.lengths[0].tolist()
         kind = str(self.kind.value)
-        at_end = candidate.states[0, position]
-        if kind == STATE:
-            field = at_end if quick else question.state(candidate, step)[position]
-            limits = _limits(question.query.u0[0, position], at_end) if self.same.value else _limits(field)
-        elif kind == TRUTH:
-            field = question.best_known[0, position]
-            limits = _limits(question.query.u0[0, position], at_end) if self.same.value else _limits(field)
-        else:
+        if quick and kind != STATE:  # these need what is computed later
+            return
+        initial, at_end = question.query.u0[0, position], candidate.states[0, position]
+        if kind == DIFFERENCE:
             field = at_end - question.best_known[0, position]
-            most = float(np.abs(field).max())
+            most = max(map(abs, _limits(field)))
             limits = -most, most
+        else:
+            field = question.best_known[0, position] if kind == TRUTH else at_end
+            if kind == STATE and not quick:
+                field = question.state(candidate, step)[position]
+            limits = _limits(initial, at_end) if self.same.value else _limits(field)
         self.field.show(field, lengths, limits, kind == DIFFERENCE)
         if kind == STATE and not quick:
-            self.field.beside(question.query.u0[0, position], question.best_known[0, position], lengths)
+            self.field.beside(initial, question.best_known[0, position], lengths)
         self.caption.object = f"<p class='help'>{escape(self._caption(candidate, step, field, kind))}</p>"
 
     def _caption(self, candidate: Candidate, step: int, field: Array, kind: str) -> str:
-        assert self.question is not None
         cells = " × ".join(str(n) for n in field.shape)
         middle = ", the slice through the middle of z" if field.ndim == 3 else ""
         if kind == TRUTH:
-            return f"{self.question.judge} at T, {cells} cells{middle}"
+            return f"{self.asked.judge} at T, {cells} cells{middle}"
         if kind == DIFFERENCE:
-            return f"{candidate.name} minus {self.question.judge} at T, {cells} cells{middle}"
+            return f"{candidate.name} minus {self.asked.judge} at T, {cells} cells{middle}"
         where = (
             "initial state" if step == 0 else f"{candidate.program.steps[step - 1]}" if candidate.program.steps else ""
         )
@@ -230,8 +233,7 @@ class Page:
 
     def _settle(self) -> None:
         """The field on the grid of the program, the estimated error, and the comparison."""
-        question = self.question
-        assert question is not None
+        question = self.asked
         self.status.object = status_line(question, question.estimate)
         with self._silently():
             self.shown.options = [OWN, *([BY_HAND] if self.by_hand else []), *question.schemes]
