@@ -26,7 +26,7 @@ from hycop.studio.session import (
     without_step,
     written,
 )
-from tests.helpers import hycop_command
+from tests.helpers import hycop_command, tiny_model
 
 PROBLEM = hycop.problem("adr2d")
 LEAST = {"tries": 1, "patterns": 1, "rounds": 1, "iterations": 2, "max_steps": 6}
@@ -34,10 +34,7 @@ LEAST = {"tries": 1, "patterns": 1, "rounds": 1, "iterations": 2, "max_steps": 6
 
 @pytest.fixture(scope="module")
 def model() -> hycop.HyCOP:
-    """As it was learned, whatever the gate says of so small a training."""
-    learn, held_out = (PROBLEM.sample(32, "train", seed, shape=(16, 16), estimated=0) for seed in (0, 1))
-    fitted = hycop.HyCOP(PROBLEM.dictionary).fit(learn, held_out, verbose=False, **LEAST)  # type: ignore[arg-type]
-    return hycop.HyCOP.of(replace(fitted.model, gate=fitted.model.gate.opened()))
+    return tiny_model()
 
 
 @pytest.fixture(scope="module")

@@ -99,7 +99,7 @@ NAMES_FOR_READERS = """
     for (const node of root.querySelectorAll('*')) {
       if (node.matches(NAMELESS) && !node.getAttribute('aria-label')) {
         const own = node.id && root.querySelector(`label[for="${node.id}"]`);
-        const fixed = { file: 'dataset to upload', checkbox: text(node.parentElement) }[node.type];
+        const fixed = { file: 'dataset to upload', checkbox: text(root.querySelector('.bk-label')) }[node.type];
         const name = fixed || text(own) || beside(root);
         if (name) node.setAttribute('aria-label', name);
       }
