@@ -14,8 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import hycop
 from tests.browser import axe_findings
 from tests.helpers import ROOT, hycop_command, tiny_model
 
@@ -81,6 +83,7 @@ def test_beyond_this_machine_the_address_has_a_token_and_ctrl_c_ends_it_quietly(
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
         assert process.stderr is not None and process.stderr.read() == ""
+        assert process.stdout is not None and process.stdout.read().startswith("refused a page")
 
 
 @pytest.mark.parametrize(
@@ -103,6 +106,87 @@ def test_a_place_that_cannot_be_served_is_one_line(run: Path, options: tuple[str
 def test_what_is_no_run_is_one_line(tmp_path: Path) -> None:
     result = hycop_command("studio", tmp_path / "nothing", "--no-browser")
     assert result.returncode == 2 and result.stderr.count("\n") == 1 and "nothing" in result.stderr
+
+
+@pytest.fixture
+def built(run: Path) -> Any:
+    """A page without a browser: what comes later comes at once."""
+    from hycop.studio.page import Page
+    from hycop.studio.session import Session
+
+    return Page(Session(hycop.HyCOP.load(run)))
+
+
+def test_an_edit_changes_the_comparison_and_can_be_taken_back(built: Any) -> None:
+    assert "by hand" not in built.table.object and "…" not in built.status.object
+    own = built.editor.line.value
+    built.step.value = 1
+    built.editor.duration.value = 0.05
+    assert built.shown.value == "by hand" and "by hand" in built.table.object
+    assert "is integrated over" in built.warning.object and built.timeline.steps.data["lasts"][0] == "0.05"
+    count = len(built.candidate().program)
+    built.editor.add.clicks += 1
+    assert len(built.candidate().program) == count + 1 and built.step.value == 2
+    built.editor.later.clicks += 1
+    built.editor.drop.clicks += 1
+    assert len(built.candidate().program) == count
+    built.editor.line.value = "advection 0.2, diffusion 0.2, reaction 0.2"
+    assert len(built.candidate().program) == 3 and built.warning.object == ""
+    built.back.clicks += 1
+    assert built.editor.line.value == own and "by hand" not in built.table.object
+
+
+def test_every_control_of_the_page_answers(built: Any) -> None:
+    built.kind.value = "Error"
+    assert "minus refined answer" in built.caption.object
+    built.sidebar.tolerance.value = 1e-3
+    built.sidebar.tolerance.param.trigger("value_throttled")
+    assert "within the tolerance" in built.status.object
+    built.sidebar.tolerance.value = None
+    built.sidebar.boundary.value = "wall"
+    assert "Not to be trusted" in built.status.object and "boundary periodic → wall" in built.status.object
+    built.sidebar.boundary.value = "periodic"
+    built.sidebar.primitives["advection"].value = "UpwindAdvection"
+    assert "primitive advection was not trained with" in built.status.object
+    built.sidebar.start.value = "ring"
+    built.shown.value = "Strang"
+    assert built.caption.object.count("Strang minus") == 1
+    built.solve.clicks += 1
+    assert "against the truth" in built.table.object and built.solve.disabled
+    assert built.message.object == ""
+
+
+def test_what_goes_wrong_is_a_sentence(built: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = built.table.object
+    built.sidebar.coefficients["Dx"].number.value = -1.0
+    assert "parameter &#x27;Dx&#x27; is -1" in built.message.object and built.table.object == before
+    built.sidebar.coefficients["Dx"].number.value = 0.1
+    assert built.message.object == ""
+    built.editor.line.value = "advection"
+    assert "a primitive and a duration are needed" in built.message.object
+    monkeypatch.setattr(built.session, "ask", lambda controls: 1 / 0)
+    built.sidebar.time.number.value = 0.1
+    assert "a fault of hycop: ZeroDivisionError" in built.message.object
+
+
+def test_a_notebook_gets_an_object_that_shows_itself(run: Path) -> None:
+    shown = hycop.HyCOP.load(run).explore()
+    assert hasattr(shown, "_repr_mimebundle_")
+    with pytest.raises(hycop.HyCOPError, match="explore takes a model"):
+        hycop.explore(run)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("shape", "lengths"), [((16,), (2.0,)), ((8, 4), (2.0, 1.0)), ((8, 4, 6), (2.0, 1.0, 1.0))])
+def test_fields_of_every_dimension(shape: tuple[int, ...], lengths: tuple[float, ...]) -> None:
+    from hycop.studio.figures import field_figure
+
+    field, values = field_figure(lengths), np.random.default_rng(0).random(shape)
+    field.show(values, lengths, (0.0, 1.0), False)
+    if len(shape) == 1:
+        assert np.array_equal(field.sources[1].data["u"], values)
+    else:  # the first axis is x; of a box the middle slice is shown
+        flat = values[:, :, 3] if len(shape) == 3 else values
+        assert np.allclose(field.source.data["image"][0], flat.T, atol=1e-7)
 
 
 def _settled(page: Any) -> None:

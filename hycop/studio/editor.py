@@ -23,13 +23,13 @@ class Editor:
         self.names, self._edited, self._refused, self._quiet = names, edited, refused, False
         self._program, self._step = Program(()), 0
         self.line = pn.widgets.TextInput(
-            name="Program as text", stylesheets=[WIDGET], sizing_mode="stretch_width", margin=(4, 0)
+            label="Program as text", stylesheets=[WIDGET], sizing_mode="stretch_width", margin=(4, 0)
         )
         self.primitive = pn.widgets.Select(
-            name="Primitive of the step", options=list(names), width=150, stylesheets=[WIDGET], margin=(4, 10, 4, 0)
+            label="Primitive of the step", options=list(names), width=150, stylesheets=[WIDGET], margin=(4, 10, 4, 0)
         )
         self.duration = pn.widgets.FloatInput(
-            name="Duration of the step", value=0.0, step=0.01, width=130, stylesheets=[WIDGET], margin=(4, 10, 4, 0)
+            label="Duration of the step", value=0.0, step=0.01, width=130, stylesheets=[WIDGET], margin=(4, 10, 4, 0)
         )
         self.add = _button("Add after", self._add)
         self.drop = _button("Drop", self._drop)
@@ -96,6 +96,6 @@ class Editor:
 
 
 def _button(label: str, call: Callable[[], None]) -> Any:
-    button = pn.widgets.Button(name=label, stylesheets=[WIDGET], margin=(4, 8, 4, 0), align="end")
+    button = pn.widgets.Button(label=label, stylesheets=[WIDGET], margin=(4, 8, 4, 0), align="end")
     button.on_click(lambda _: call())
     return button

@@ -188,9 +188,6 @@ class PlaneField:
         self.source.data = {"image": [image], "dw": [float(lengths[0])], "dh": [float(lengths[1])]}
         self.plot.x_range.end, self.plot.y_range.end = float(lengths[0]), float(lengths[1])
 
-    def beside(self, initial: Array | None, best: Array | None, lengths: Sequence[float]) -> None:
-        """A plane shows one field at a time."""
-
     def paint(self, dark: bool) -> None:
         paint(self.plot, dark)
         self.bar.major_label_text_color = (DARK if dark else LIGHT)["ink"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import get_running_loop
 from collections.abc import Callable
 from html import escape
 from typing import Any
@@ -14,7 +15,7 @@ from hycop.errors import HyCOPError
 from hycop.grid import Array
 from hycop.program import Program
 from hycop.studio.editor import Editor
-from hycop.studio.figures import Costs, PlaneField, Timeline, field_figure
+from hycop.studio.figures import Costs, LineField, PlaneField, Timeline, field_figure
 from hycop.studio.question import BY_HAND, OWN, Candidate, Question
 from hycop.studio.session import UPLOADED, Session, run_by_hand
 from hycop.studio.sidebar import Sidebar, card, heading
@@ -24,6 +25,9 @@ from hycop.surrogate import HyCOP
 
 SETTLED = 250
 """Milliseconds without a change after which the estimate and the comparison are computed."""
+
+PAUSE = 10
+"""Milliseconds between the parts of what is computed then."""
 
 STATE, DIFFERENCE, TRUTH = "State", "Error", "Best known"
 
@@ -45,6 +49,11 @@ class Page:
         self.field = field_figure(session.controls().lengths)
         self.costs = Costs()
         self._widgets()
+        self._figures = (
+            pn.pane.Bokeh(self.timeline.plot, sizing_mode="stretch_width"),
+            pn.pane.Bokeh(self.field.plot, sizing_mode="stretch_width"),
+            pn.pane.Bokeh(self.costs.plot, sizing_mode="stretch_width"),
+        )
         self.paint(False)
         self.answer()
 
@@ -53,15 +62,15 @@ class Page:
             pn.pane.HTML("", stylesheets=[TEXT], sizing_mode="stretch_width", margin=(0, 0, 4, 0)) for _ in range(5)
         )
         plain: dict[str, Any] = {"stylesheets": [WIDGET], "margin": (2, 8, 4, 0)}
-        self.shown = pn.widgets.RadioButtonGroup(name="Program shown", options=[OWN], value=OWN, **plain)
-        self.back = pn.widgets.Button(name="Back to the model's program", **plain)
+        self.shown = pn.widgets.RadioButtonGroup(label="Program shown", options=[OWN], value=OWN, **plain)
+        self.back = pn.widgets.Button(label="Back to the model's program", **plain)
         self.step = pn.widgets.IntSlider(
-            name="After step", start=0, end=1, value=1, sizing_mode="stretch_width", **plain
+            label="After step", start=0, end=1, value=1, sizing_mode="stretch_width", **plain
         )
-        self.channel = pn.widgets.Select(name="Channel", options=list(self.session.channels), width=120, **plain)
-        self.kind = pn.widgets.RadioButtonGroup(name="Field", options=[STATE, DIFFERENCE, TRUTH], value=STATE, **plain)
-        self.same = pn.widgets.Checkbox(name="Same colours for all steps", value=False, **plain)
-        self.solve = pn.widgets.Button(name="Solve the truth", button_type="primary", **plain)
+        self.channel = pn.widgets.Select(label="Channel", options=list(self.session.channels), width=120, **plain)
+        self.kind = pn.widgets.RadioButtonGroup(label="Field", options=[STATE, DIFFERENCE, TRUTH], value=STATE, **plain)
+        self.same = pn.widgets.Checkbox(label="Same colours for all steps", value=False, **plain)
+        self.solve = pn.widgets.Button(label="Solve the truth", color="primary", **plain)
         self.shown.param.watch(self._other_program, "value")
         for widget in (self.step, self.channel, self.kind, self.same):
             widget.param.watch(self._other_field, "value")
@@ -123,12 +132,12 @@ class Page:
     def _solve(self) -> None:
         self._say("Solving the truth; this may take some seconds …", "good")
         self._turn += 1
-        self._soon(lambda: self._guarded(self._solved), 50)
+        self._stage(self._turn, (self._solved,), 5 * PAUSE)
 
     def _solved(self) -> None:
         self.question = self.session.solve_truth(self.sidebar.read())
         self._say("")
-        self._settle()
+        self._later()
 
     def _other_program(self, *_: Any) -> None:
         if not self._quiet:
@@ -205,7 +214,7 @@ class Page:
                 field = question.state(candidate, step)[position]
             limits = _limits(initial, at_end) if self.same.value else _limits(field)
         self.field.show(field, lengths, limits, kind == DIFFERENCE)
-        if kind == STATE and not quick:
+        if kind == STATE and not quick and isinstance(self.field, LineField):
             self.field.beside(initial, question.best_known[0, position], lengths)
         self.caption.object = f"<p class='help'>{escape(self._caption(candidate, step, field, kind))}</p>"
 
@@ -225,19 +234,32 @@ class Page:
 
     def _later(self) -> None:
         self._turn += 1
-        turn = self._turn
-        self._soon(lambda: self._guarded(self._settle) if turn == self._turn else None, SETTLED)
+        self._stage(self._turn, (self._show_estimate, self._draw_field, self._compare), SETTLED)
 
-    def _soon(self, call: Callable[[], object], milliseconds: int) -> None:
-        pn.state.add_periodic_callback(call, period=milliseconds, count=1)
+    def _stage(self, turn: int, calls: tuple[Callable[[], None], ...], milliseconds: int) -> None:
+        """Makes the calls one by one, with a pause in which a new question is heard. Another turn ends this one."""
 
-    def _settle(self) -> None:
-        """The field on the grid of the program, the estimated error, and the comparison."""
+        def next_one() -> None:
+            if turn == self._turn:
+                self._guarded(calls[0])
+                self._stage(turn, calls[1:], PAUSE)
+
+        if calls:
+            self._soon(next_one, milliseconds)
+
+    def _soon(self, call: Callable[[], None], milliseconds: int) -> None:
+        if pn.state.curdoc is None and not _loop_runs():  # in a script nothing comes later
+            call()
+        else:
+            pn.state.add_periodic_callback(call, period=milliseconds, count=1)
+
+    def _show_estimate(self) -> None:
+        self.status.object = status_line(self.asked, self.asked.estimate)
+
+    def _compare(self) -> None:
         question = self.asked
-        self.status.object = status_line(question, question.estimate)
         with self._silently():
             self.shown.options = [OWN, *([BY_HAND] if self.by_hand else []), *question.schemes]
-        self._draw_field()
         rows = question.comparison(self._written if self.by_hand else None)
         self.table.object = comparison_table(rows, question.judge, str(self.shown.value))
         self.costs.show([(row.name, row.work, row.error) for row in rows if row.error and row.work])
@@ -256,9 +278,8 @@ class Page:
             self._refuse("this is too large for the memory of this machine; ask for fewer cells or a larger tolerance")
         except Exception as error:
             self._refuse(f"a fault of hycop: {type(error).__name__}: {error}")
-        push = getattr(pn.io, "push_notebook", None)
-        if push is not None and pn.state.curdoc is None:
-            push(*self._figures)
+        if pn.state.curdoc is None:  # a server notices changes of figures by itself, a notebook does not
+            pn.io.push_notebook(*self._figures)
 
     def _refuse(self, text: str) -> None:
         self._say(text, "alert")
@@ -278,11 +299,6 @@ class Page:
         self.costs.paint(dark)
 
     def layout(self) -> Any:
-        self._figures = (
-            pn.pane.Bokeh(self.timeline.plot, sizing_mode="stretch_width"),
-            pn.pane.Bokeh(self.field.plot, sizing_mode="stretch_width"),
-            pn.pane.Bokeh(self.costs.plot, sizing_mode="stretch_width"),
-        )
         several, plane = len(self.session.channels) > 1, isinstance(self.field, PlaneField)
         program = card(
             heading(
@@ -333,6 +349,14 @@ class _Flag:
 
     def __exit__(self, *_: object) -> None:
         self.page._quiet = self.before
+
+
+def _loop_runs() -> bool:
+    try:
+        get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _limits(*fields: Array) -> tuple[float, float]:

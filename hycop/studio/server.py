@@ -33,6 +33,20 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+class _Refusals(logging.Filter):
+    """Tells of a page from another address in our words: Bokeh's name options that hycop does not have."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        super().__init__()
+        self._tell = tell
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        refusal = record.getMessage().startswith("Refusing websocket connection")
+        if refusal:
+            self._tell("refused a page that came from another address; open the one above as it stands")
+        return not refusal
+
+
 def serve(model: HyCOP, data: Dataset | None, *, port: int, host: str, show: bool, tell: Callable[[str], None]) -> None:
     """Serves the studio until it is interrupted; every visitor has a session of their own. Beyond this machine the
     address has a random part, and whoever does not know it is refused."""
@@ -40,6 +54,7 @@ def serve(model: HyCOP, data: Dataset | None, *, port: int, host: str, show: boo
     first = Session(model, data)
     first.ask(first.controls())  # the first answer loads compiled loops, for which no visitor should wait
     logging.getLogger("tornado.access").setLevel(logging.ERROR)  # each refused request would be a line
+    logging.getLogger("bokeh.server.views.ws").addFilter(_Refusals(tell))
     prefix = "" if is_loopback(host) else secrets.token_urlsafe(TOKEN_BYTES)
     try:
         server = get_server(

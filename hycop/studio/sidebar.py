@@ -39,7 +39,7 @@ class Dial:
 
     def __init__(self, name: str, within: Range, changed: Callable[[], None]) -> None:
         label = f"{name} ({within.text})" if within.text else name
-        plain: dict[str, Any] = {"name": label, "value": within.start, "sizing_mode": "stretch_width"}
+        plain: dict[str, Any] = {"label": label, "value": within.start, "sizing_mode": "stretch_width"}
         self._changed, self._quiet = changed, False
         self.number = pn.widgets.FloatInput(
             step=within.step, format="0.[000000]", stylesheets=[WIDGET, BESIDE], margin=(2, 0, 0, 0), **plain
@@ -92,7 +92,7 @@ class Dial:
 
 def _choice(name: str, options: Any, **more: Any) -> Any:
     return pn.widgets.Select(
-        name=name, options=options, stylesheets=[WIDGET], sizing_mode="stretch_width", margin=(2, 0, 4, 0), **more
+        label=name, options=options, stylesheets=[WIDGET], sizing_mode="stretch_width", margin=(2, 0, 4, 0), **more
     )
 
 
@@ -108,7 +108,7 @@ class Sidebar:
         self.time = Dial("T", session.time, self._heard)
         self.start = _choice("Initial state", list(session.starts), value=first.start)
         self.number = pn.widgets.IntInput(
-            name="Seed", value=0, start=0, stylesheets=[WIDGET], sizing_mode="stretch_width", margin=(2, 0, 4, 0)
+            label="Seed", value=0, start=0, stylesheets=[WIDGET], sizing_mode="stretch_width", margin=(2, 0, 4, 0)
         )
         self.file = pn.widgets.FileInput(
             accept=".nc,.npz", stylesheets=[WIDGET], sizing_mode="stretch_width", margin=(2, 0, 6, 0)
@@ -118,7 +118,7 @@ class Sidebar:
             name: _choice(f"Primitive for {name}", list(options)) for name, options in session.choices.items()
         }
         self.tolerance = pn.widgets.DiscreteSlider(
-            name="Tolerance",
+            label="Tolerance",
             options=TOLERANCES,
             value=None,
             stylesheets=[WIDGET],
@@ -153,7 +153,7 @@ class Sidebar:
             self.number.value = min(self.number.value or 0, source.data.samples - 1)
             with suppress(HyCOPError):  # the page tells it, because asking fails in the same way
                 self.write(self.session.adopted(self.read(), self.start.value, self.number.value))
-        self.number.name = "Sample of the file" if isinstance(source, Sampled) else "Seed"
+        self.number.label = "Sample of the file" if isinstance(source, Sampled) else "Seed"
         self._changed()
 
     @contextmanager
