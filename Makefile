@@ -14,10 +14,10 @@ DEV    := .venv/dev.stamp
 BARE   := .venv-core
 EXTRAS := torch neuralop onnxruntime onnx tesseract_core dask distributed panel sphinx playwright
 PARTS  := without_extras problems training storage storage_refusals weights cli cli_learn surrogate program executors transfer \
-  network_primitive foreign_primitives foreign_kinds learned_primitives examples
+  network_primitive foreign_primitives foreign_kinds learned_primitives examples studio
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-core validate bench tables clean
+.PHONY: help setup demo test test-core validate bench tables screenshots clean
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1|\2/p' Makefile | awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
@@ -54,6 +54,9 @@ bench: $(CORE)  ## measure speed, as ratios
 tables: $(CORE)  ## compute the tables named in TABLES, with figures, and write them to results/; hours, and resumable
 	@names="$(TABLES)"; names="$${names:-$$($(BIN)/hycop table --names)}" || exit 1; for name in $$names; do \
 	  $(BIN)/hycop table "$$name" --keep .tables --json "results/$$name.json" --figures results || exit 1; done
+
+screenshots: $(DEV)  ## take the pictures of studio and report for the documentation; needs Chromium
+	$(BIN)/python docs/screenshots.py
 
 clean:  ## remove everything that can be made again
 	rm -rf .venv $(BARE) .tables demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
