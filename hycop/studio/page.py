@@ -302,7 +302,8 @@ class Page:
         several, plane = len(self.session.channels) > 1, isinstance(self.field, PlaneField)
         program = card(
             heading(
-                "Program", "Which primitive acts, for how long, in what order. Tap a step, or choose it with the slider below, to edit it."
+                "Program",
+                "Which primitive acts, for how long, in what order. Choose a step to edit it.",
             ),
             pn.FlexBox(self.shown, self.back),
             self._figures[0],

@@ -226,10 +226,10 @@ class Question:
         values: Mapping[str, Array] = {**self.answer.features, **given}
         if name in ranges and name in values:
             low, high = ranges[name]
-            trained = f"at {low:.3g}" if low == high else f"on {low:.3g} to {high:.3g}"
+            trained = f"at {low:.4g}" if low == high else f"on {low:.4g} to {high:.4g}"
             if max(abs(low), abs(high)) > 1e100:
                 trained = "on positive values" if low >= 0 else "on negative values"
-            return f"{name} is {float(values[name][0]):.3g}, trained {trained}"
+            return f"{name} is {float(values[name][0]):.4g}, trained {trained}"
         if name.startswith("boundary "):
             return f"{name} was not trained"
         if name.startswith("primitive "):

@@ -17,8 +17,9 @@ from hycop.problems import Problem
 BEYOND = 0.25
 """A slider reaches this fraction of its interval beyond what any split of the problem asks."""
 
-LONGER = 1.5
-"""The slider of the time reaches this many times the longest time of any split."""
+LONGER, LONGEST = 1.5, 4.0
+"""The slider of the time reaches ``LONGER`` times the longest time of any split, but at most ``LONGEST`` times the
+longest trained one: the snapshots of long trajectories lie far beyond."""
 
 STEPS = 200
 """Steps of a slider, at least."""
@@ -61,7 +62,7 @@ def time_range(model: Model, problem: Problem | None, data: Dataset | None) -> R
     if problem is not None:
         trained = problem.splits["train"].time if "train" in problem.splits else None
         longest = max(split.time[1] for split in problem.splits.values())
-        start = problem.splits["id"].time[1] if "id" in problem.splits else longest
+        start = sum(problem.splits["id"].time) / 2 if "id" in problem.splits else longest
     elif data is not None and data.times.shape[1] > 1:
         later = data.times[:, 1:] - data.times[:, :1]
         trained = float(later.min()), float(later.max())
@@ -69,7 +70,8 @@ def time_range(model: Model, problem: Problem | None, data: Dataset | None) -> R
     else:
         longest = start = model.scope.longest_time or 1.0
         trained = None if model.scope.longest_time is None else (0.0, longest)
-    return Range(0.0, _rounded(LONGER * longest), start, trained)
+    most = LONGER * longest if trained is None else min(LONGER * longest, LONGEST * trained[1])
+    return Range(0.0, _rounded(most), start, trained)
 
 
 def length_ranges(model: Model, problem: Problem | None) -> dict[str, Range]:
