@@ -12,7 +12,6 @@ from bokeh.models import (
     FactorRange,
     HoverTool,
     LinearColorMapper,
-    LogTicker,
     Range1d,
     TapTool,
 )
@@ -29,7 +28,7 @@ LIGHT, DARK = {"ink": "#1f2328", "faint": "#d0d7de"}, {"ink": "#e6edf3", "faint"
 MOST_PIXELS = 256
 """Cells along an axis that are sent to the page; finer fields are thinned out."""
 
-LABELLED = 0.075
+LABELLED = 0.09
 """Fraction of the timeline from which a step has room for its duration."""
 
 STATE, DIFFERENCE = tuple(Viridis256), tuple(interp_palette(BuRd9, 256))
@@ -199,17 +198,23 @@ class Costs:
     MARKS = ("circle", "square", "triangle", "diamond", "inverted_triangle")
 
     def __init__(self) -> None:
-        self.source = ColumnDataSource({key: [] for key in ("work", "error", "name", "colour", "mark")})
+        self.source = ColumnDataSource({key: [] for key in ("work", "error", "name", "colour", "mark", "side", "away")})
         self.plot = _bare(
             height=230, x_axis_type="log", y_axis_type="log", x_range=Range1d(1.0, 10.0), y_range=Range1d(1e-3, 1.0)
         )
         self.plot.xaxis.axis_label, self.plot.yaxis.axis_label = "work", "error"
-        self.plot.xaxis.ticker = LogTicker(desired_num_ticks=3)
         points = self.plot.scatter(
             "work", "error", marker="mark", size=12, color="colour", line_color="white", source=self.source
         )
         self.labels = self.plot.text(
-            "work", "error", text="name", x_offset=9, y_offset=-4, text_font_size="12px", source=self.source
+            "work",
+            "error",
+            text="name",
+            x_offset="away",
+            y_offset=-4,
+            text_align="side",
+            text_font_size="12px",
+            source=self.source,
         )
         tips = [("program", "@name"), ("work", "@work"), ("error", "@error")]
         self.plot.add_tools(HoverTool(renderers=[points], tooltips=tips))
@@ -220,17 +225,25 @@ class Costs:
             at = place[0], place[1]
             if np.isfinite(at[1]) and at[1] > 0:  # equal points share a label
                 known[at] = f"{known[at]} = {name}" if at in known else name
+        if not known:
+            return
         work, error = [at[0] for at in known], [at[1] for at in known]
+        least, most = min(work), max(work)
+        right = [each**2 > least * most for each in work]  # whose label stands on the left, where there is room
         self.source.data = {
             "work": work,
             "error": error,
             "name": list(known.values()),
             "colour": [COLOURS[index % len(COLOURS)] for index in range(len(known))],
             "mark": [self.MARKS[index % len(self.MARKS)] for index in range(len(known))],
+            "side": ["right" if each else "left" for each in right],
+            "away": [-10 if each else 10 for each in right],
         }
-        if known:  # room for the labels on the right
-            self.plot.x_range.update(start=min(work) / 1.3, end=max(work) * max(1.6, (max(work) / min(work)) ** 0.6))
-            self.plot.y_range.update(start=min(error) / 3, end=max(error) * 3)
+        room = max(1.3, (most / least) ** 0.3)
+        self.plot.x_range.update(start=least / room, end=most * room)
+        self.plot.y_range.update(start=min(error) / 3, end=max(error) * 3)
+        self.plot.xaxis.ticker = [least, most] if most > 1.2 * least else [most]
+        self.plot.xaxis.major_label_overrides = {each: f"{each:.3g}" for each in (least, most)}
 
     def paint(self, dark: bool) -> None:
         paint(self.plot, dark)

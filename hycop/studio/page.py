@@ -190,6 +190,7 @@ class Page:
         self.timeline.show(program)
         self._draw_field(quick=last)
         self.status.object = status_line(question, None)
+        self.table.styles = {"opacity": "0.4"}  # until it is that of this question
         gaps = question.not_covered(program)
         self.warning.object = f"<p class='warn' role='status'>{escape('; '.join(gaps))}</p>" if gaps else ""
 
@@ -261,6 +262,7 @@ class Page:
         with self._silently():
             self.shown.options = [OWN, *([BY_HAND] if self.by_hand else []), *question.schemes]
         rows = question.comparison(self._written if self.by_hand else None)
+        self.table.styles = {"opacity": "1"}
         self.table.object = comparison_table(rows, question.judge, str(self.shown.value))
         self.costs.show([(row.name, row.work, row.error) for row in rows if row.error and row.work])
         self.back.disabled = self.by_hand is None and self.shown.value == OWN
