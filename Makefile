@@ -14,10 +14,10 @@ DEV    := .venv/dev.stamp
 BARE   := .venv-core
 EXTRAS := torch neuralop onnxruntime onnx tesseract_core dask distributed panel sphinx playwright
 PARTS  := without_extras problems training storage storage_refusals weights cli cli_learn surrogate program executors transfer \
-  network_primitive foreign_primitives foreign_kinds learned_primitives examples
+  network_primitive foreign_primitives foreign_kinds learned_primitives examples studio
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-core validate bench tables pages docs clean
+.PHONY: help setup demo test test-core validate bench tables pages docs screenshots clean
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1|\2/p' Makefile | awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
@@ -63,6 +63,9 @@ docs: $(DEV)  ## build the documentation in build/docs; it runs the gallery
 	$(BIN)/python -m docs.generator --check
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs build/docs
 	@echo "make docs: build/docs/index.html"
+
+screenshots: $(DEV)  ## take the pictures of studio and report for the documentation; needs Chromium
+	$(BIN)/python docs/screenshots.py
 
 clean:  ## remove everything that can be made again
 	rm -rf .venv $(BARE) .tables demo build dist docs/gallery .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -56,6 +56,7 @@ from .report import write_report as write_report
 from .schemes import Scheme as Scheme
 from .schemes import splitting as splitting
 from .storage import load_primitive as load_primitive
+from .studio import explore as explore
 from .surrogate import HyCOP as HyCOP
 from .surrogate import UntrustedWarning as UntrustedWarning
 from .transfer import swap as swap

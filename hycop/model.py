@@ -134,7 +134,7 @@ class Model:
         programs, values, outside = self.compose(query)
         own = measure(programs, self.dictionary, query, refinement=self.refinement)
         features = dict(zip(self.scope.view.features.names, values.features.T, strict=True))
-        calibration = self._calibration(query)
+        calibration = self.calibration_for(query)
         # what is doubled without a calibration is the distance to a grid twice as fine
         ladder = replace(self, calibration=calibration).ladder
         refinement = np.full(query.batch, self.refinement)
@@ -185,7 +185,7 @@ class Model:
             return replace(known, corrections=self.corrections)
         return replace(self, calibration=calibrated(self.ladder, held_out))
 
-    def _calibration(self, query: Query) -> Calibration | None:
+    def calibration_for(self, query: Query) -> Calibration | None:
         """The calibration, if it holds: other primitives or boundaries than those of training have another."""
         trained = not self.scope.untrained and query.grid.boundary == self.scope.boundary
         return self.calibration if trained else None

@@ -6,8 +6,9 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 
@@ -252,6 +253,12 @@ class HyCOP:
         """The states after every step of the model's programs, or only after some ``steps``."""
         model, asked = self.model, self.model.corrected(self._checked(query))
         return trace(model.programs(query), model.dictionary, asked, refinement=model.refinement, steps=steps)
+
+    def explore(self, data: Dataset | None = None) -> Any:
+        """The studio of this model in a notebook: sliders, its program, its field step by step (extra ``studio``).
+        ``data`` are queries to start from."""
+        # the studio stands above the surrogate in the house, and Panel takes a second to import
+        return import_module("hycop.studio").explore(self, data)
 
     def _checked(self, query: Query | XarrayDataset) -> Query:
         """Refuses a query of another equation, which would be answered without what the dictionary does not know."""

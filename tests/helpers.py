@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,6 +30,7 @@ from hycop.primitives import (
     SpectralDiffusion,
     SqrtDensityViscosity,
 )
+from hycop.problems import find_problem
 from hycop.query import Channel, Query, Setting
 from hycop.schemes import splitting
 from hycop.surrogate import HyCOP
@@ -243,6 +245,18 @@ def hills(grid: Grid) -> Array:
     depth = 1 + 0.1 * np.sin(sum(angles)) + 0.1 * np.cos(2 * angles[0])
     momenta = [0.3 * np.cos(angle + axis) + 0.1 * np.sin(angles[0]) for axis, angle in enumerate(angles)]
     return np.stack(np.broadcast_arrays(depth, *momenta), axis=1)
+
+
+# ------------------------------------------------------------------------------------------- models
+
+
+def tiny_model() -> HyCOP:
+    """A model of adr2d as it was learned in seconds, whatever the gate says of so small a training."""
+    problem = find_problem("adr2d")
+    learn, held_out = (problem.sample(32, "train", seed, shape=(16, 16), estimated=0) for seed in (0, 1))
+    least = {"tries": 1, "patterns": 1, "rounds": 1, "iterations": 2, "max_steps": 6}
+    fitted = HyCOP(problem.dictionary).fit(learn, held_out, verbose=False, **least)  # type: ignore[arg-type]
+    return HyCOP.of(replace(fitted.model, gate=fitted.model.gate.opened()))
 
 
 # ------------------------------------------------------------------------------------------- networks

@@ -27,7 +27,7 @@ from tests.helpers import hycop_command
 
 MODEL = Path(__file__).parent / "models" / "schema2"
 ADVICE = "pip install 'hycop[learned]'"
-EXTRAS = ("torch", "neuralop", "onnxruntime", "onnx", "tesseract_core", "dask", "distributed")
+EXTRAS = ("torch", "neuralop", "onnxruntime", "onnx", "tesseract_core", "dask", "distributed", "panel", "bokeh")
 
 
 def bare(family: str = "fno-film") -> NeuralOperator:

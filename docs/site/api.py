@@ -26,7 +26,7 @@ GROUPS = {
     "Diagnosis and enrichment": ("diagnose", "Diagnosis", "name_missing", "enrich"),
     "Evaluation": ("evaluate", "Contender", "Composed", "ByHand", "composed", "limit", "DictionaryLimit"),
     "Baselines": ("train_baseline", "load_baseline"),
-    "Pictures and pages": ("plot", "frame", "write_report"),
+    "Pictures and pages": ("plot", "frame", "write_report", "explore"),
     "Metrics": ("metrics",),
     "Errors": ("HyCOPError",),
 }

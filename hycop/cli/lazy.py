@@ -24,6 +24,7 @@ COMMANDS = {
     "predict": Entry("predict", "Answer queries at any time, with error bars or to a tolerance."),
     "evaluate": Entry("score", "Error, work and seconds of a model, a network, or classical schemes."),
     "report": Entry("report", "Write one self-contained HTML page about a run."),
+    "studio": Entry("studio", "Open an interactive page about a model in the browser (extra 'studio')."),
     "program": Entry("explore", "Print the program that a model or a scheme writes for one query."),
     "diagnose": Entry("diagnose", "Say why a model errs, and what to do about it."),
     "enrich": Entry("enrich", "Find what a model lacks to explain data, add it, relearn the policy."),
