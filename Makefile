@@ -14,7 +14,7 @@ DEV    := .venv/dev.stamp
 BARE   := .venv-core
 EXTRAS := torch neuralop onnxruntime onnx tesseract_core dask distributed panel sphinx playwright
 PARTS  := without_extras problems training storage storage_refusals weights cli cli_learn surrogate program executors transfer \
-  network_primitive foreign_primitives foreign_kinds learned_primitives examples studio
+  network_primitive foreign_primitives foreign_kinds learned_primitives examples studio plot frames markup xarray cli_pictures
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-core validate bench tables pages docs screenshots clean

@@ -165,10 +165,10 @@ def evaluate_command(
     Example: hycop evaluate runs/adr --compare
     """
     check_counts(**{"--samples": samples, "--seeds": seeds, "--refinement": refinement})
+    reading = Reading(samples, frames, shape, tuple(param or ()), boundary)
     if is_network(name):
         own: dict[str, object] = {"scheme": scheme, "program": program, "dictionary": dictionary}
         own |= {"refinement": refinement, "compare": compare or None, "force": force or None}
-        reading = Reading(samples, frames, shape, tuple(param or ()), boundary)
         refuse_options(f"for the {'baseline' if is_baseline(name) else 'network'} {name}", **own)
         _evaluate_learned(name, split, metric, data_file, reading, seed, seeds, times_of(times), json_file)
         return
@@ -186,7 +186,6 @@ def evaluate_command(
         program=None if program is None else program_of(program),
         compare=compare,
     )
-    reading = Reading(samples, frames, shape, tuple(param or ()), boundary)
     asked = _asked(trial, data_file, reading, split, seed=seed, seeds=seeds, times=times)
     if not force:
         _check_durations(trial, asked.times)
