@@ -20,7 +20,9 @@ from hycop.data.gas import encode
 from hycop.dictionary import Dictionary
 from hycop.execution import run
 from hycop.grid import Array, Grid
+from hycop.primitive import Primitive
 from hycop.primitives import (
+    PRIMITIVES,
     CentralEuler,
     ExactLogistic,
     FiniteVolumeGasViscosity,
@@ -34,6 +36,13 @@ from hycop.problems import find_problem
 from hycop.query import Channel, Query, Setting
 from hycop.schemes import splitting
 from hycop.surrogate import HyCOP
+
+SCALAR_KINDS: dict[str, Callable[[], Primitive]] = {
+    name: kind
+    for name, kind in PRIMITIVES.items()
+    if {"advection", "diffusion", "reaction"} & kind().advances and name != "BurgersAdvection"
+}
+"""Primitives of a scalar with constant coefficients; those of systems have test files of their own."""
 
 # ------------------------------------------------------------------------------------------- the command line
 

@@ -20,8 +20,7 @@ from hycop.primitives import (
     UpwindAdvection,
 )
 from hycop.query import Channel, Setting
-from tests.helpers import one_box
-from tests.test_primitives import KINDS
+from tests.helpers import SCALAR_KINDS, one_box
 
 BAD_DURATIONS: list[tuple[object, str]] = [
     (np.nan, "duration is nan for sample 0"),
@@ -53,7 +52,7 @@ def test_refuses_to_run_backwards_unless_reversible(kind: Callable[[], Primitive
             kind().flow(u, back, setting)
 
 
-@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+@pytest.mark.parametrize("kind", SCALAR_KINDS.values(), ids=SCALAR_KINDS)
 def test_names_a_missing_parameter(kind: Callable[[], Primitive]) -> None:
     u, setting = kind().example(0)  # type: ignore[attr-defined]
     name = list(setting.params)[-1]

@@ -30,13 +30,8 @@ from hycop.primitives import (
 )
 from hycop.query import Channel, Setting
 
-# those of a scalar with constant coefficients; the primitives of systems have files of their own
-KINDS: dict[str, Callable[[], Primitive]] = {
-    name: kind for name, kind in PRIMITIVES.items() if {"advection", "diffusion", "reaction"} & kind().advances
-}
-del KINDS["BurgersAdvection"]
-every_primitive = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
-CONSERVING = {name: kind for name, kind in KINDS.items() if getattr(kind(), "conserves", None)}
+every_primitive = pytest.mark.parametrize("kind", SCALAR_KINDS.values(), ids=SCALAR_KINDS)
+CONSERVING = {name: kind for name, kind in SCALAR_KINDS.items() if getattr(kind(), "conserves", None)}
 SIZES = (1, 2, 3, 4, 5, 7, 8, 12)
 CHANNELS = (Channel("a"), Channel("b"))
 
