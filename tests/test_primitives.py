@@ -29,6 +29,7 @@ from hycop.primitives import (
     find_primitive,
 )
 from hycop.query import Channel, Setting
+from tests.helpers import SCALAR_KINDS
 
 every_primitive = pytest.mark.parametrize("kind", SCALAR_KINDS.values(), ids=SCALAR_KINDS)
 CONSERVING = {name: kind for name, kind in SCALAR_KINDS.items() if getattr(kind(), "conserves", None)}
