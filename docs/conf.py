@@ -70,7 +70,7 @@ html_theme_options = {
     # the tables of results need the room
     "secondary_sidebar_items": {
         "results/*": [],
-        **dict.fromkeys(("*", "tutorials/*", "concepts/*", "reference/*", "gallery/*"), ["page-toc"]),
+        **{key: ["page-toc"] for key in ("*", "tutorials/*", "concepts/*", "reference/*", "gallery/*")},
     },
     "footer_start": ["copyright"],
     "footer_end": [],
