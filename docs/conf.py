@@ -67,7 +67,11 @@ html_theme_options = {
     "show_prev_next": True,
     "navbar_align": "left",
     "header_links_before_dropdown": 8,
-    "secondary_sidebar_items": ["page-toc"],
+    # the tables of results need the room
+    "secondary_sidebar_items": {
+        "results/*": [],
+        **{key: ["page-toc"] for key in ("*", "tutorials/*", "concepts/*", "reference/*", "gallery/*")},
+    },
     "footer_start": ["copyright"],
     "footer_end": [],
     "navigation_depth": 3,

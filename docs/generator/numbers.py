@@ -72,4 +72,6 @@ def with_spread(row: Row, digits: int = 2) -> str:
     # a spread at rounding means that all seeds agree
     if not text or spread < 1e-9 * abs(row["value"]) or not spread or row.get("seeds", 1) < 2:
         return text
-    return f"{text} ± {spread:.0e}" if "e" in text else f"{text} ± {spread:.1g}"
+    if "e" in text:
+        return f"{text} ± {spread:.0e}"
+    return f"{text} ± {spread:,.0f}" if spread >= 10 else f"{text} ± {spread:.1g}"

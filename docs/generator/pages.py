@@ -137,7 +137,7 @@ def _made(name: str, results: Results) -> str:
     told = ", ".join(f"{package} {version}" for package, version in versions.items() if version)
     cores = meta.get("machine", meta).get("cores")
     # how a run was kept is of no use to whoever repeats it
-    command = re.sub(r" --(keep|json|figures) \S+", "", meta["command"])
+    command = re.sub(r" --(keep|json|figures) \S+| --part .*", "", meta["command"])
     return f"`{command}` → `results/{name}.json` ({told}; {cores} cores)."
 
 
