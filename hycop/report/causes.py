@@ -17,7 +17,7 @@ from hycop.report.charts import bars
 from hycop.report.figures import maps_png
 from hycop.report.subject import Subject
 
-EFFORT = 3e8
+EFFORT = 1e8
 """Values of fine states that trusted flows may compute for one budget; decides for how many queries it is made."""
 
 FEWEST, MOST = 1, 6
