@@ -234,8 +234,8 @@ def test_output_that_cannot_be_written() -> None:
 @pytest.mark.parametrize(
     ("package", "said"),
     [
-        ("typer", "hycop: interrupted before it began\n"),
-        ("numpy", "hycop: interrupted; nothing is left half-written\n"),
+        ("typer", "interrupted before it began"),
+        ("numpy", "interrupted; nothing is left half-written"),
     ],
 )
 def test_an_interrupt_during_imports_is_one_line(package: str, said: str, number: signal.Signals) -> None:

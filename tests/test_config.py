@@ -6,17 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from docs.site.commands import settings_page
 from hycop.errors import InvalidInputError
 from hycop.training.config import GROUPS, PRESETS, TrainingConfig, configured, settings_from, settings_table
-
-DOCUMENT = Path(__file__).parents[1] / "docs" / "training.md"
 
 
 def test_every_setting_is_described_and_documented() -> None:
     rows = settings_table()
     assert {row.name for row in rows} == set(TrainingConfig.model_fields)
     assert [*dict.fromkeys(row.group for row in rows)] == [*GROUPS]
-    text = DOCUMENT.read_text(encoding="utf-8")
+    text = settings_page()
     for row in rows:
         assert len(row.meaning) > 15
         assert f"| `{row.name}` | {row.meaning} | {row.default} | {row.allowed} |" in text

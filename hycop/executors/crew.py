@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import sys
 import time
 from abc import abstractmethod
 from collections import Counter, deque
@@ -158,7 +157,8 @@ def _stored_job(path: str) -> Any:
 
 def run_share(job: Job | str, first: int, count: int, threads: int) -> Array:
     called: Job = _stored_job(job) if isinstance(job, str) else job
-    numba = sys.modules.get("numba")
-    if numba and threads:
+    if threads:
+        import numba  # most jobs run kernels, but not all of them in this package
+
         numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
     return called(first, count)
