@@ -204,6 +204,7 @@ def test_an_equation_of_one_s_own_is_judged_by_its_held_out_data(tmp_path: Path)
     assert "Programs for queries sorted by" in alone.text or "programs are written for queries" in alone.text.lower()
 
 
+@pytest.mark.validate
 def test_a_changed_model_lists_its_changes(line: Path, tmp_path: Path) -> None:
     model = hycop.HyCOP.load(line / "point0")
     swapped = hycop.swap(model, primitives={"advection": "MusclAdvection"})
@@ -268,6 +269,7 @@ def test_what_cannot_be_reported_is_one_line(plane: Path, line: Path, tmp_path: 
         hycop.write_report(plane, taken, samples=2)
 
 
+@pytest.mark.validate
 def test_a_section_that_fails_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a problem whose boxes differ from sample to sample."""
 
