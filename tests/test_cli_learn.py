@@ -135,6 +135,7 @@ def test_a_listener_is_told_every_step(tmp_path: Path, monkeypatch: pytest.Monke
     assert not (tmp_path / "other").exists()
 
 
+@pytest.mark.validate
 def test_a_front_has_models_numbers_and_a_picture(tmp_path: Path) -> None:
     front_of = partial(train, tmp_path / "front", "--pareto", problem="burgers1d", settings=(*FAST, "max_steps=6"))
     result = front_of()

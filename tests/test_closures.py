@@ -195,6 +195,7 @@ def test_auto_prefers_named_terms_and_says_why(linear: HyCOP) -> None:
     assert "named terms" in made.reasons[0]
 
 
+@pytest.mark.validate
 def test_auto_takes_a_network_where_nothing_can_be_named(linear: HyCOP) -> None:
     pytest.importorskip("torch", reason="needs the extra 'learned'")
     made = enrich(linear, shrinking(), networks=[POINTWISE, UNO], verbose=False)

@@ -65,6 +65,7 @@ def test_dictionary(monkeypatch: pytest.MonkeyPatch, bench: Bench) -> None:
     assert trained.value == bench.learned("adr2d", 0).model.model.theta.size
 
 
+@pytest.mark.validate
 def test_cost(bench: Bench) -> None:
     rows = assembled(find_table("cost"), bench)
     found = {(row.method, str(row.variant), row.metric): row for row in rows}

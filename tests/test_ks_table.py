@@ -88,6 +88,7 @@ def test_the_perturbed_truth_parts_slowly() -> None:
         assert (apart >= least).all() and (apart <= most).all()
 
 
+@pytest.mark.validate
 def test_table(short: None) -> None:
     bench = Bench(3, 1, lambda what, share: None)
     rows = assembled(ks.TABLE, bench)

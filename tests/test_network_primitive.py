@@ -180,6 +180,7 @@ def run(folder: Path, kill: int = 0, resume: bool = False, nudge: bool = False) 
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)
 
 
+@pytest.mark.validate
 def test_killed_and_resumed_it_ends_in_the_same_bits(model: hycop.HyCOP, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     assert run(folder, kill=3).returncode == -9

@@ -48,6 +48,7 @@ def values(rows: list[Row], **fields: str) -> dict[tuple[str, str], float]:
     return {(row.method, str(row.variant)): row.value for row in chosen}
 
 
+@pytest.mark.validate
 def test_ns(bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     data = PROBLEMS["ns2d-pdebench"].sample(2, "id", seed=9, times=[0.05])
     write_pdebench(data, tmp_path / fixtures.PDEBENCH)

@@ -95,6 +95,7 @@ def test_one_dimension(bench: Bench) -> None:
     assert set(drawn) == {f"{name}_{split}" for name in one_dimensional.PAPER for split in ("id", "ood")}
 
 
+@pytest.mark.validate
 def test_fixed_time(bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(fixtures.FOLDER, str(pyclaw_like(tmp_path)))
     rows = assembled(find_table("fixed-time"), bench)
@@ -117,6 +118,7 @@ def test_fixed_time(bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert set(fixed_time.figures(bench, rows)) == {"adr2d_id", "adr2d_ood", "swe2d_id", "swe2d_ood"}
 
 
+@pytest.mark.validate
 def test_trajectory(bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     told: list[str] = []
     monkeypatch.setenv(fixtures.FOLDER, str(tmp_path))
