@@ -40,7 +40,7 @@ test: $(DEV)  ## style, types, layers, unit tests, doctests and short validation
 test-core: $(BARE)/test.stamp  ## tests of the core in an environment without torch and the other extras
 	@$(BARE)/bin/python -c "import sys; from importlib.util import find_spec; \
 	  sys.exit(' '.join(['.venv-core has extras:', *found]) if (found := list(filter(find_spec, sys.argv[1:]))) else 0)" $(EXTRAS)
-	$(BARE)/bin/pytest -q -n 2 --dist loadfile --no-loadscope-reorder --ignore hycop/networks \
+	$(BARE)/bin/pytest -q -n 2 --dist loadfile --no-loadscope-reorder --ignore hycop/networks --ignore hycop/studio \
 	  hycop $(PARTS:%=tests/test_%.py)
 	@echo "make test-core: everything passed"
 
