@@ -12,6 +12,7 @@ from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -158,7 +159,6 @@ def _stored_job(path: str) -> Any:
 def run_share(job: Job | str, first: int, count: int, threads: int) -> Array:
     called: Job = _stored_job(job) if isinstance(job, str) else job
     if threads:
-        import numba  # most jobs run kernels, but not all of them in this package
-
+        numba: Any = import_module("numba")  # before the job does so, else it would take all cores
         numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
     return called(first, count)
