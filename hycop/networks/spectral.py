@@ -28,7 +28,7 @@ class SpectralConvolution(SpectralConv):  # type: ignore[misc]
         for axis, (low, high), most in zip(axes, ends, self.max_n_modes, strict=True):
             kept = _lowest(kept, axis, low, high)
             weight = weight.narrow(axis, 0 if axis == axes[-1] else most // 2 - low, low + high + 1)
-        kept = torch.einsum("bi...,io...->bo...", kept, weight)
+        kept = _mixed(kept, weight) if self.training else torch.einsum("bi...,io...->bo...", kept, weight)
         for axis, (low, high), cells in zip(axes, ends, after, strict=True):
             kept = _placed(kept, axis, low, high, cells // 2 + 1 if axis == axes[-1] else cells)
         x = torch.fft.irfftn(kept, s=after, dim=axes, norm=self.fft_norm)
@@ -47,6 +47,19 @@ class SpectralConvolution(SpectralConv):  # type: ignore[misc]
         if scales is None:
             return tuple(shape)
         return tuple(max(1, round(cells * scale)) for cells, scale in zip(shape, scales, strict=True))
+
+
+def _mixed(modes: Tensor, weight: Tensor) -> Tensor:
+    """Σ_i weight_io·modes_i of each mode, as real matrix products [x_r, x_i]·[[w_r, w_i], [−w_i, w_r]]: four times as
+    fast as torch's complex ones, which it takes one by one. Their last digits depend on the place of a sample in its
+    batch, so they serve in training only."""
+    where = modes.shape[2:]
+    x = torch.view_as_real(modes.flatten(2)).permute(2, 0, 3, 1).flatten(2)
+    w = torch.view_as_real(weight.flatten(2)).permute(2, 3, 0, 1)
+    turned = torch.stack([-w[:, 1], w[:, 0]], dim=1)
+    blocks = torch.stack([w, turned], dim=1).transpose(2, 3).flatten(1, 2).flatten(2)
+    out = torch.bmm(x, blocks).unflatten(2, (2, -1)).permute(1, 3, 0, 2)
+    return torch.view_as_complex(out.contiguous()).unflatten(2, where)
 
 
 class PeriodicConvolution(SpectralConvolution):
