@@ -64,8 +64,14 @@ def test_rows_are_chosen_by_their_fields() -> None:
 def test_a_table_has_the_paper_beside_and_limits_last() -> None:
     lines = pivot(chosen(ROWS, {"metric": "rel_l2"}), ["problem", "method"], ["split"], ["work"]).splitlines()
     assert lines[0] == "| method | id | ood | paper, id | work |"
-    assert lines[2] == "| HyCOP | 5.4e-06 ± 4e-07 | 7.5e-05 ± 4e-07 | 2.1e-02 | 55,296 |"
+    assert lines[2] == "| HyCOP | **5.4e-06 ± 4e-07** | 7.5e-05 ± 4e-07 | 2.1e-02 | 55,296 |"
     assert lines[3].startswith("| FNO | 7.9e-03 |") and lines[4].startswith("| limit | 5.3e-05 ± 4e-07 |")
+
+
+def test_an_opponent_that_is_better_is_bold() -> None:
+    better = [{**row, "value": 5e-6} if row["method"] == "FNO" else row for row in chosen(ROWS, {"metric": "rel_l2"})]
+    _, _, ours, theirs, limit = pivot(better, ["problem", "method"], ["split"]).splitlines()
+    assert "**" not in ours + limit and theirs.startswith("| FNO | **5.0e-06** |")
 
 
 def test_two_values_for_one_cell_are_refused() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from docs.generator.numbers import PageError, Row, chosen, printed, with_spread
+from hycop.metrics import METRICS
 
 LABELS = {
     "problem": "problem",
@@ -21,6 +22,9 @@ LABELS = {
 }
 FIRST = ("HyCOP", "HyCOP (walls)", "HyCOP (periodic)", "static", "classical at equal work", "unsplit")
 """Methods in the order in which readers look for them; others follow, and limits come last."""
+
+NO_WORSE = 1.02
+"""Errors of at most this many times the lowest are as good."""
 
 EXTRAS = {"work": "work", "seconds_per_sample": "s per query", "seeds": "seeds", "samples": "samples", "time": "T"}
 
@@ -75,7 +79,8 @@ def pivot(
     digits: int = 2,
 ) -> str:
     """The values of rows as a table. ``lines`` and ``columns`` are fields; ``extras`` are further fields of the first
-    row of a line. Columns of the paper's numbers follow where there are any."""
+    row of a line. Columns of the paper's numbers follow where there are any. Where methods stand below each other, the
+    lowest error is bold, and what is no worse."""
     unknown = [field for field in (*lines, *columns) if field not in LABELS]
     if unknown:
         raise PageError(f"rows have no field {unknown[0]!r}: {', '.join(LABELS)}")
@@ -96,6 +101,7 @@ def pivot(
                 line.setdefault(place, row)
     heads = list(dict.fromkeys(place for line in groups.values() for place in line))
     papers = [head for head in heads if any(line[head].get("paper") for line in groups.values() if head in line)]
+    best = _best(groups, lines) if "method" in lines else set()
     head = [
         *(LABELS[field] for field in lines),
         *(", ".join(filter(None, place)) or "value" for place in heads),
@@ -105,13 +111,38 @@ def pivot(
     body = [
         [
             *names,
-            *(with_spread(line[place], digits) if place in line else "" for place in heads),
+            *(_value(line[place], digits, best) if place in line else "" for place in heads),
             *(printed(line[place].get("paper")) if place in line else "" for place in papers),
             *(_extra(field, next(iter(line.values()))) for field in extras),
         ]
         for names, line in groups.items()
     ]
     return markdown(head, body)
+
+
+Lines = Mapping[tuple[str, ...], Mapping[tuple[str, ...], Row]]
+
+
+def _best(groups: Lines, lines: Sequence[str]) -> set[int]:
+    """The rows (by identity) with the lowest error of their column, or one that is no worse, of all methods whose other
+    fields agree. A limit takes no part."""
+    contests: dict[tuple[object, ...], list[Row]] = {}
+    for names, line in groups.items():
+        others = tuple(name for field, name in zip(lines, names, strict=True) if field != "method")
+        for place, row in line.items():
+            if row.get("metric") in METRICS and row["method"] != "limit" and row["value"] is not None:
+                contests.setdefault((others, place), []).append(row)
+    return {
+        id(row)
+        for rows in contests.values()
+        for row in rows
+        if len(rows) > 1 and row["value"] <= NO_WORSE * min(other["value"] for other in rows)
+    }
+
+
+def _value(row: Row, digits: int, best: set[int]) -> str:
+    text = with_spread(row, digits)
+    return f"**{text}**" if id(row) in best else text
 
 
 def _extra(field: str, row: Row) -> str:
