@@ -58,8 +58,8 @@ def _mixed(modes: Tensor, weight: Tensor) -> Tensor:
     w = torch.view_as_real(weight.flatten(2)).permute(2, 3, 0, 1)
     turned = torch.stack([-w[:, 1], w[:, 0]], dim=1)
     blocks = torch.stack([w, turned], dim=1).transpose(2, 3).flatten(1, 2).flatten(2)
-    out = torch.bmm(x, blocks).unflatten(2, (2, -1)).permute(1, 3, 0, 2)
-    return torch.view_as_complex(out.contiguous()).unflatten(2, where)
+    out = torch.bmm(x, blocks).reshape(len(blocks), len(modes), 2, -1).permute(1, 3, 0, 2)
+    return torch.view_as_complex(out.contiguous()).reshape(len(modes), -1, *where)
 
 
 class PeriodicConvolution(SpectralConvolution):
