@@ -61,6 +61,8 @@ PRIMITIVES = Registry(
         "CompressibleNavierStokes": "hycop.primitives.compressible:CompressibleNavierStokes",
         "ExponentialRungeKutta": "hycop.primitives.exponential:ExponentialRungeKutta",
         "SymbolicTerms": "hycop.primitives.symbolic:SymbolicTerms",
+        "LinearTerms": "hycop.primitives.linear:LinearTerms",
+        "CoupledLinearTerms": "hycop.primitives.linear:CoupledLinearTerms",
     }
 )
 """The primitives of HyCOP by name."""
