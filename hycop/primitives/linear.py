@@ -226,7 +226,7 @@ class CoupledLinearTerms:
 
 
 def exponential(matrices: Array) -> Array:
-    """exp of (…, n, n) matrices; for n = 2, with m half the trace and q² = m² − det, e^m (cosh q + (A − m) sinh(q)/q)."""
+    """exp of (…, n, n) matrices. For n = 2, m half the trace and q² = m² − det: e^m (cosh q + (A − m) sinh(q)/q)."""
     n = matrices.shape[-1]
     if n == 1:
         return np.exp(matrices)
