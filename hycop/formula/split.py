@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from hycop import markup
 from hycop.dictionary import Dictionary
@@ -16,6 +17,8 @@ from hycop.primitive import Primitive
 from hycop.primitives.linear import CoupledLinearTerms, LinearTerms
 from hycop.primitives.logistic import ExactLogistic
 from hycop.primitives.symbolic import SymbolicTerms
+from hycop.problems.definition import Problem
+from hycop.problems.own import own_problem
 from hycop.query import Channel
 from hycop.terms import MOST_FACTORS
 
@@ -86,6 +89,11 @@ class SplitEquation:
     equation: Equation
     dictionary: Dictionary
     pieces: Mapping[str, Sequence[Piece]]
+
+    def problem(self, **options: Any) -> Problem:
+        """A problem of this equation: ``ranges`` of the coefficients, ``initial`` states, ``time``, ``shape``, … (see
+        ``hycop.own_problem``). It trains, samples and is judged as one that comes with HyCOP."""
+        return own_problem(self.equation, self.dictionary, **options)
 
     def _lines(self) -> list[tuple[str, str, str]]:
         out = []

@@ -86,9 +86,17 @@ FOREIGN = Registry(
 """The kinds of foreign primitives by name; they need to be told what they run."""
 
 
+OFFERED: dict[str, Callable[..., Primitive]] = {}
+"""Classes of one's own by "module:Class" that ``offer`` has made known in this process."""
+
 _KNOWN: ChainMap[str, Callable[..., Primitive]] = ChainMap(
-    cast(Any, PRIMITIVES), cast(Any, LEARNED), cast(Any, FOREIGN)
+    cast(Any, PRIMITIVES), cast(Any, LEARNED), cast(Any, FOREIGN), OFFERED
 )
+
+
+def offer(kind: type) -> None:
+    """Lets model folders name a class of one's own for as long as this process runs."""
+    OFFERED[f"{kind.__module__}:{kind.__qualname__}"] = kind
 
 
 def __getattr__(name: str) -> Callable[..., Primitive]:
