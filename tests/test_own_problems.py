@@ -13,6 +13,7 @@ from hycop.errors import HyCOPError
 from hycop.formula import equation
 from hycop.problems import PROBLEMS, find_problem, register
 from hycop.problems.initial_conditions import Wave
+from hycop.references.fourier import interpolate
 from hycop.surrogate import HyCOP
 from tests.helpers import hycop_command
 
@@ -26,8 +27,16 @@ from hycop.problems.initial_conditions import Wave
 
 split = equation("u_t = -c*u_x + D*u_xx + u - u^3", name="windy-allen-cahn")
 ranges = {"c": (0.2, 0.6), "D": (1e-3, 4e-3)}
-problem = split.problem(ranges=ranges, ood={"c": (0.6, 0.9)}, initial=lambda d, s: Wave(1, 2)(d, (s.grid.centres()[0],))[:, None],
-                        time=(0.2, 0.8), shape=(24,), settings={"max_steps": 5, "tries": 1, "patterns": 1, "samples": 40})
+small = {"max_steps": 5, "tries": 1, "patterns": 1, "samples": 40}
+
+
+def waves(draw, setting):
+    return Wave(1, 2)(draw, (setting.grid.centres()[0],))[:, None]
+
+
+problem = split.problem(
+    ranges=ranges, ood={"c": (0.6, 0.9)}, initial=waves, time=(0.2, 0.8), shape=(24,), settings=small
+)
 
 
 @dataclass(frozen=True)
@@ -45,10 +54,16 @@ class DoubleWell:
         return np.full(setting.batch, float(u[0].size))
 
 
-exact = own_problem(hycop.Equation("own-well", split.equation.processes, ("u",), split.equation.coefficients),
-                    split.dictionary.swapping("reaction", DoubleWell()), ranges=ranges, initial={"u": Wave(1, 2)}, time=(0.2, 0.8),
-                    shape=(24,), settings={"max_steps": 5, "tries": 1, "patterns": 1, "samples": 40})
-'''  # fmt: skip
+exact = own_problem(
+    hycop.Equation("own-well", split.equation.processes, ("u",), split.equation.coefficients),
+    split.dictionary.swapping("reaction", DoubleWell()),
+    ranges=ranges,
+    initial={"u": Wave(1, 2)},
+    time=(0.2, 0.8),
+    shape=(24,),
+    settings=small,
+)
+'''
 
 
 def scipy_truth(u0, setting, duration):
@@ -91,8 +106,9 @@ def test_parts_of_an_own_equation_have_a_trusted_flow() -> None:
     query = problem.queries(3, "id", 2)
     reaction = problem.subflow(["reaction"]).flow(query.u0, query.time, query.setting)
     fade = np.exp(-2 * query.time)[:, None, None]
-    exact = query.u0 / np.sqrt(query.u0**2 + (1 - query.u0**2) * fade)
-    assert np.abs(reaction - exact).max() < 2e-3  # it acts on the field, not on its cell averages
+    field = interpolate(query.u0, query.setting, 16)  # it acts on the field, not on its cell averages
+    exact = (field / np.sqrt(field**2 + (1 - field**2) * fade)).reshape(3, 1, 24, 16).mean(axis=-1)
+    assert np.abs(reaction - exact).max() < 1e-4
 
 
 def test_own_problems_train_and_answer() -> None:
@@ -103,7 +119,7 @@ def test_own_problems_train_and_answer() -> None:
     data = problem.sample(8, "id", 5)
     answer = model.answer(data.query)
     error = np.linalg.norm(answer.states - data.truth) / np.linalg.norm(data.truth)
-    assert error < 5e-3 and not answer.untrusted.any()
+    assert error < 1e-3 and answer.untrusted.mean() < 0.5  # a few lie beyond what 40 samples have shown
 
 
 def test_registering() -> None:

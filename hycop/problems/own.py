@@ -138,6 +138,7 @@ def own_problem(
     *,
     initial: Mapping[str, object] | object,
     time: tuple[float, float],
+    at: float | None = None,
     ranges: Mapping[str, Range] | None = None,
     ood: Mapping[str, Range] | None = None,
     shape: Sequence[int] = (32, 32),
@@ -153,21 +154,23 @@ def own_problem(
     ``ranges`` are intervals of the coefficients, ``ood`` those of a split out of distribution (by default there is
     none). ``initial`` is a family of initial states, or several by name. A family is a function (draw, setting) → point
     values (batch, channel, *grid), or a profile (``hycop.problems.initial_conditions``) for each channel by its name.
-    Models learn times in ``time``; splits ``id`` and ``ood`` ask at the last. ``truth(u0, setting, duration)`` is a
-    solver of yours on a grid ``refinement`` times finer; without it a refined program of the dictionary is taken.
+    Models learn times in ``time``; splits ``id`` and ``ood`` ask ``at`` one of them, by default half-way.
+    ``truth(u0, setting, duration)`` is a solver of yours on a grid ``refinement`` times finer; without it a refined
+    program of the dictionary is taken.
     """
     grid = Grid.box(tuple(shape), lengths, boundary)
     named = dictionary if not isinstance(dictionary, Dictionary) else {"own": dictionary}
     low, high = _checked_time(time)
+    when = 0.5 * (low + high) if at is None else _checked_time((at, at))[0]
     families = _families(initial, equation)
     inside = _intervals(ranges or {}, equation)
     splits = {
         "train": Split(inside, families, (low, high)),
-        "id": Split(inside, families, (high, high)),
+        "id": Split(inside, families, (when, when)),
         "trajectory": Split(inside, families, (low, 2 * high)),
     }
     if ood is not None:
-        splits["ood"] = Split({**inside, **_intervals(ood, equation, complete=False)}, families, (high, high))
+        splits["ood"] = Split({**inside, **_intervals(ood, equation, complete=False)}, families, (when, when))
 
     def reference(processes: frozenset[str], walls: tuple[str, ...], cells: tuple[int, ...]) -> Reference:
         if truth is not None and processes == frozenset(equation.processes):
