@@ -236,13 +236,13 @@ def _families(initial: object, equation: Equation) -> dict[str, InitialCondition
     """Families by name; a single one, or profiles of the channels, are one family."""
     names = [channel.name for channel in equation.channels]
     if isinstance(initial, Mapping) and initial and not set(initial) <= set(names):
-        return {str(name): _family(each, names) for name, each in initial.items()}
-    return {"own": _family(initial, names)}
+        return {str(name): _family(str(name), each, names) for name, each in initial.items()}
+    return {"own": _family("own", initial, names)}
 
 
-def _family(given: object, names: Sequence[str]) -> InitialCondition:
+def _family(family: str, given: object, names: Sequence[str]) -> InitialCondition:
     if callable(given):
-        return given  # type: ignore[no-any-return]
+        return _checked_family(family, given)
     if not isinstance(given, Mapping) or set(given) != set(names) or not all(map(callable, given.values())):
         raise InvalidInputError(
             f"initial: give a function (draw, setting) → states, or a profile for each of {', '.join(names)}"
@@ -253,5 +253,25 @@ def _family(given: object, names: Sequence[str]) -> InitialCondition:
         box = box_of(setting.grid)
         shape = (setting.batch, *setting.grid.shape)
         return np.stack([np.broadcast_to(profile(draw, box), shape) for profile in profiles], axis=1)
+
+    return states
+
+
+def _checked_family(family: str, given: Callable[[Draw, Setting], Array]) -> InitialCondition:
+    """A function of somebody's, whose mistakes are one line."""
+
+    def states(draw: Draw, setting: Setting) -> Array:
+        try:
+            found = np.asarray(given(draw, setting), dtype=np.float64)
+        except Exception as error:  # somebody else's code
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            raise InvalidInputError(
+                f"initial '{family}': the function (draw, setting) raised {reason:.100}; a profile is given by its "
+                "channel, as {'u': profile}"
+            ) from error
+        wanted = (setting.batch, len(setting.channels), *setting.grid.shape)
+        if found.shape != wanted:
+            raise InvalidInputError(f"initial '{family}': the function returned shape {found.shape}, not {wanted}")
+        return found
 
     return states
