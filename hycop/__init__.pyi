@@ -34,6 +34,7 @@ from .execution import measure as measure
 from .execution import run as run
 from .execution import simplify as simplify
 from .execution import trace as trace
+from .formula import SplitEquation as SplitEquation
 from .grid import Grid as Grid
 from .grid import restrict as restrict
 from .inspection import answers as answers
@@ -45,6 +46,7 @@ from .primitive import Symbol as Symbol
 from .primitive import fingerprint as fingerprint
 from .primitives import find_primitive as find_primitive
 from .problems import Problem as Problem
+from .problems import own_problem as own_problem
 from .problems import problem as problem
 from .program import Program as Program
 from .program import ProgramBatch as ProgramBatch

@@ -6,25 +6,28 @@ import inspect
 import json
 import os
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import wraps
 from itertools import pairwise
 from math import inf, isnan, prod
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated, Any
 
 import typer
 
 from hycop.cli.terminal import tell
+from hycop.conformance.loading import lacks, load_module
 from hycop.data import Dataset, load
 from hycop.data.pdebench import PDEBENCH, PDEBenchFile
 from hycop.dictionary import Dictionary
-from hycop.errors import IncompatibleError, InvalidInputError, OutputError
+from hycop.errors import IncompatibleError, InvalidInputError, OutputError, UnknownNameError
 from hycop.files import checked_report, naming, provenance, read_text, write_report
 from hycop.grid import Grid
-from hycop.problems import PROBLEMS, Problem
+from hycop.primitives import offer
+from hycop.problems import PROBLEMS, Problem, register
 from hycop.program import Program
 
 MOST = 10**9
@@ -40,6 +43,15 @@ _ReportOverwrite = Annotated[
 ]
 MOST_REFINED = 64
 """How many times finer than the data's a grid may be on which programs run."""
+
+_WithFiles = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--with", metavar="FILE.py", help="Python file with problems and primitives of your own; it is run. Repeatable."
+    ),
+]
+ASKED = ("folder", "name", "problem", "source")
+"""Arguments that may need problems and primitives of one's own: commands with one of them take --with."""
 
 _overwriting: ContextVar[bool] = ContextVar("overwriting", default=False)
 
@@ -58,20 +70,25 @@ class _Commands(typer.Typer):
 
 
 def _guarded(command: Callable[..., None]) -> Callable[..., None]:
-    """The command, after its whole numbers are known to be of a possible size and its report to be writable. One that
-    writes a report and has no --overwrite gets one."""
+    """The command, after its whole numbers are known to be of a possible size and its report to be writable, and files
+    of one's own were read. One that writes a report and has no --overwrite gets one."""
     signature = inspect.signature(command, eval_str=True)
     parameters = dict(signature.parameters)
     added = "json_file" in parameters and "overwrite" not in parameters
     if added:
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         parameters["overwrite"] = inspect.Parameter("overwrite", kind, default=False, annotation=_ReportOverwrite)
+    if own := bool(set(ASKED) & set(parameters)):
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        parameters["with_files"] = inspect.Parameter("with_files", kind, default=None, annotation=_WithFiles)
 
     @wraps(command)
     def guarded(**given: Any) -> None:
         for name, value in given.items():
             if isinstance(value, int) and not isinstance(value, bool):
                 check_size(f"--{name.replace('_', '-')}", value, MOST_SEED if name == "seed" else MOST)
+        if own:
+            given = _adopted(given.pop("with_files", None) or (), given)
         overwrite = bool(given.pop("overwrite") if added else given.get("overwrite"))
         if given.get("json_file") is not None:
             _check_report(checked_report(given["json_file"], overwrite), given)
@@ -81,6 +98,43 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
     guarded.__signature__ = signature.replace(parameters=list(parameters.values()))  # type: ignore[attr-defined]
     guarded.__annotations__ = {name: parameter.annotation for name, parameter in parameters.items()}
     return guarded
+
+
+def _adopted(files: Sequence[Path], given: dict[str, Any]) -> dict[str, Any]:
+    """The arguments, with ``file.py:name`` replaced by the name of the problem that it means. Files are run only
+    because the user names them; what a folder says is never imported."""
+    for file in files:
+        adopt(file)
+    for name in ASKED:
+        place, sign, what = str(given.get(name) or "").rpartition(":")
+        if sign and place.endswith(".py"):
+            given[name] = own_problem_at(place, what).name
+    return given
+
+
+def adopt(file: Path) -> ModuleType:
+    """Runs a Python file; the problems in it are then known by their names, its primitives to model folders."""
+    module = load_module(str(file))
+    for value in vars(module).values():
+        if isinstance(value, Problem):
+            register(value)
+        elif isinstance(value, type) and value.__module__ == module.__name__ and not lacks(value):
+            offer(value)
+    return module
+
+
+def own_problem_at(place: str, name: str) -> Problem:
+    """The problem of that name in a Python file."""
+    held = vars(adopt(Path(place)))
+    known = [key for key, value in held.items() if isinstance(value, Problem)]
+    if name not in held:
+        raise UnknownNameError("problem", name, known, f"(in {place})")
+    if not isinstance(held[name], Problem):
+        kind = type(held[name]).__name__
+        raise InvalidInputError(
+            f"{place}:{name} is a {kind}, not a problem; make one, as {name}.problem(ranges=…, initial=…, time=…)"
+        )
+    return register(held[name])
 
 
 def _check_report(path: Path, given: Mapping[str, object]) -> None:

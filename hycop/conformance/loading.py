@@ -1,4 +1,4 @@
-"""Finding a primitive by the place of its code."""
+"""Finding a primitive, or a module, by the place of its code."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _importing_from(folder: str) -> Iterator[None]:
 
 
 def _module_from_file(file: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"_hycop_check_{file.stem}", file)
+    spec = importlib.util.spec_from_file_location(f"_hycop_file_{file.stem}", file)
     if spec is None or spec.loader is None:
         raise InvalidInputError(f"{file}: is not a Python file")
     module = importlib.util.module_from_spec(spec)
@@ -39,7 +39,8 @@ def _module_from_file(file: Path) -> ModuleType:
     return module
 
 
-def _module(place: str) -> ModuleType:
+def load_module(place: str) -> ModuleType:
+    """The module ``package.module`` or ``path/to/file.py``; what goes wrong in it is one line."""
     is_file = place.endswith(".py")
     file = Path(place)
     if is_file and not file.is_file():
@@ -75,7 +76,7 @@ def load_primitive(target: str) -> Primitive:
         raise InvalidInputError(
             f"'{target}' does not say where: give module:Name, path/to/file.py:Name or a network folder"
         )
-    module = _module(place)
+    module = load_module(place)
     if not hasattr(module, name):
         held = vars(module)  # a lazy module imports the rest on request
         known = [key for key in dir(module) if key[:1] != "_" and not (key in held and lacks(held[key]))]

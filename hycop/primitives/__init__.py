@@ -61,6 +61,8 @@ PRIMITIVES = Registry(
         "CompressibleNavierStokes": "hycop.primitives.compressible:CompressibleNavierStokes",
         "ExponentialRungeKutta": "hycop.primitives.exponential:ExponentialRungeKutta",
         "SymbolicTerms": "hycop.primitives.symbolic:SymbolicTerms",
+        "LinearTerms": "hycop.primitives.linear:LinearTerms",
+        "CoupledLinearTerms": "hycop.primitives.linear:CoupledLinearTerms",
     }
 )
 """The primitives of HyCOP by name."""
@@ -84,9 +86,17 @@ FOREIGN = Registry(
 """The kinds of foreign primitives by name; they need to be told what they run."""
 
 
+OFFERED: dict[str, Callable[..., Primitive]] = {}
+"""Classes of one's own by "module:Class" that ``offer`` has made known in this process."""
+
 _KNOWN: ChainMap[str, Callable[..., Primitive]] = ChainMap(
-    cast(Any, PRIMITIVES), cast(Any, LEARNED), cast(Any, FOREIGN)
+    cast(Any, PRIMITIVES), cast(Any, LEARNED), cast(Any, FOREIGN), OFFERED
 )
+
+
+def offer(kind: type) -> None:
+    """Lets model folders name a class of one's own for as long as this process runs."""
+    OFFERED[f"{kind.__module__}:{kind.__qualname__}"] = kind
 
 
 def __getattr__(name: str) -> Callable[..., Primitive]:

@@ -106,7 +106,7 @@ def restored(
         raise refusal(
             path,
             f"cannot make {kinds}: no installed package offers it, or it holds or runs what a folder may not; "
-            f"give it with load(folder, primitives={{{example}}})",
+            f"give it with load(folder, primitives={{{example}}}), or --with FILE.py on the command line",
         )
     with at_field(path, "dictionary"):
         return Dictionary({name: found[name] for name in names})

@@ -1,0 +1,277 @@
+"""Problems of one's own: ranges, initial states and a truth, for an equation and a dictionary.
+
+The truth is a function of yours, or the program of your own primitives, refined until it hardly changes. The second is
+no independent judge, and says so wherever the reference is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+import numpy as np
+
+from hycop.dictionary import Dictionary
+from hycop.equation import Equation
+from hycop.errors import InvalidInputError, UnknownNameError
+from hycop.execution import run
+from hycop.grid import Array, Grid
+from hycop.primitive import boundaries_of
+from hycop.problems.definition import InitialCondition, Problem, Settings, Split
+from hycop.problems.draw import Draw, Intervals
+from hycop.problems.initial_conditions import Profile, box_of
+from hycop.query import Query, Setting
+from hycop.references import Reference
+from hycop.references.fourier import cell_averages, interpolate
+from hycop.references.reference import RefinedReference
+from hycop.schemes import splitting
+
+Truth = Callable[[Array, Setting, Array], Array]
+"""(initial point values (batch, channel, *fine_grid), the fine setting, durations (batch,)) → the states after them."""
+
+Range = tuple[float, float] | Sequence[tuple[float, float]]
+"""One interval, or several of which one is drawn."""
+
+SUBSTEPS = 8
+"""Strang steps of a refined program, at first."""
+
+
+@dataclass(frozen=True)
+class OwnReference(RefinedReference):
+    """What references of one's own have in common: point values on a fine grid. On a periodic box they are averaged
+    over cells by their Fourier modes, else each stands for its cell."""
+
+    @property
+    def conserves(self) -> frozenset[str]:
+        return frozenset()
+
+    @property
+    def order(self) -> float | None:
+        return None
+
+    def checked_setting(self, setting: Setting) -> Setting:
+        return setting
+
+    def fine_averages(self, solution: Array, setting_fine: Setting) -> Array:
+        return cell_averages(solution, setting_fine) if _periodic(setting_fine.grid) else solution
+
+    def fine_state(self, averages: Array, setting: Setting) -> Array:
+        if _periodic(setting.grid):
+            return interpolate(averages, setting, self.refinement)
+        out = averages
+        for axis in range(setting.grid.axes):
+            out = np.repeat(out, self.refinement, axis=2 + axis)
+        return out
+
+    def work(self, u: Array, duration: Array, setting: Setting) -> Array:
+        return np.full(setting.batch, float(u[:1].size) * self.refinement**setting.grid.axes)
+
+
+@dataclass(frozen=True)
+class RefinedProgram(OwnReference):
+    """Strang's splitting of one's own primitives on a finer grid, ``substeps`` and twice as many, extrapolated to
+    fourth order (Richardson): (4 u_{2n} − u_n)/3. Not independent of what it judges."""
+
+    dictionary: Dictionary = field(default_factory=lambda: Dictionary({}), repr=False)
+    substeps: int = SUBSTEPS
+
+    @property
+    def known(self) -> frozenset[str]:  # type: ignore[override]
+        return self.dictionary.processes
+
+    @property
+    def boundaries(self) -> frozenset[str]:
+        return frozenset.intersection(*map(boundaries_of, self.dictionary.values()))
+
+    def __str__(self) -> str:
+        return f"RefinedProgram(own primitives, refinement={self.refinement}, substeps={self.substeps})"
+
+    def finer(self) -> RefinedProgram:
+        return replace(self, refinement=2 * self.refinement, substeps=2 * self.substeps)
+
+    def advance(self, state: Array, duration: Array, setting_fine: Setting, out: Array) -> None:
+        parts = Dictionary({k: v for k, v in self.dictionary.items() if v.advances <= self.processes})
+        query = Query(state, setting_fine, duration)
+        coarse, fine = (
+            run(splitting("strang").with_substeps(count).programs(query, parts), parts, query)
+            for count in (self.substeps, 2 * self.substeps)
+        )
+        still = (duration == 0).reshape((-1,) + (1,) * (state.ndim - 1))
+        out[...] = np.where(still, state, (4.0 * fine - coarse) / 3.0)
+
+
+@dataclass(frozen=True)
+class FunctionReference(OwnReference):
+    """A truth that is a function: ``truth(u0, setting, duration)`` on a grid ``refinement`` times finer."""
+
+    truth: Truth = field(default=lambda u, setting, duration: u, repr=False)
+    all_processes: frozenset[str] = field(default=frozenset(), repr=False)
+    boundaries: ClassVar[frozenset[str]] = frozenset({"periodic", "wall", "outflow"})
+
+    @property
+    def known(self) -> frozenset[str]:  # type: ignore[override]
+        return self.all_processes
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.processes != self.all_processes:
+            part = "+".join(sorted(self.processes))
+            raise InvalidInputError(f"the truth is a function for the whole equation: it cannot solve {part} alone")
+
+    def __str__(self) -> str:
+        return f"{getattr(self.truth, '__name__', 'function')}(refinement={self.refinement})"
+
+    def finer(self) -> FunctionReference:
+        return replace(self, refinement=2 * self.refinement)
+
+    def advance(self, state: Array, duration: Array, setting_fine: Setting, out: Array) -> None:
+        found = np.asarray(self.truth(state, setting_fine, duration), dtype=np.float64)
+        if found.shape != state.shape:
+            raise InvalidInputError(f"truth: the function returned shape {found.shape}, not {state.shape}")
+        out[...] = found
+
+
+def own_problem(
+    equation: Equation,
+    dictionary: Dictionary | Mapping[str, Dictionary],
+    *,
+    initial: Mapping[str, object] | object,
+    time: tuple[float, float],
+    at: float | None = None,
+    ranges: Mapping[str, Range] | None = None,
+    ood: Mapping[str, Range] | None = None,
+    shape: Sequence[int] = (32, 32),
+    lengths: float | Sequence[float] = 1.0,
+    boundary: str | Sequence[str] = "periodic",
+    truth: Truth | None = None,
+    refinement: int = 2,
+    behaviour: str = "",
+    settings: Settings | None = None,
+) -> Problem:
+    """A problem of one's own.
+
+    ``ranges`` are intervals of the coefficients, ``ood`` those of a split out of distribution (by default there is
+    none). ``initial`` is a family of initial states, or several by name. A family is a function (draw, setting) → point
+    values (batch, channel, *grid), or a profile (``hycop.problems.initial_conditions``) for each channel by its name.
+    Models learn times in ``time``; splits ``id`` and ``ood`` ask ``at`` one of them, by default half-way.
+    ``truth(u0, setting, duration)`` is a solver of yours on a grid ``refinement`` times finer; without it a refined
+    program of the dictionary is taken.
+    """
+    grid = Grid.box(tuple(shape), lengths, boundary)
+    named = dictionary if not isinstance(dictionary, Dictionary) else {"own": dictionary}
+    low, high = _checked_time(time)
+    when = 0.5 * (low + high) if at is None else _checked_time((at, at))[0]
+    families = _families(initial, equation)
+    inside = _intervals(ranges or {}, equation)
+    splits = {
+        "train": Split(inside, families, (low, high)),
+        "id": Split(inside, families, (when, when)),
+        "trajectory": Split(inside, families, (low, 2 * high)),
+    }
+    if ood is not None:
+        splits["ood"] = Split({**inside, **_intervals(ood, equation, complete=False)}, families, (when, when))
+
+    def reference(processes: frozenset[str], walls: tuple[str, ...], cells: tuple[int, ...]) -> Reference:
+        if truth is not None and processes == frozenset(equation.processes):
+            return FunctionReference(processes, refinement, truth=truth, all_processes=processes)
+        return RefinedProgram(processes, refinement, dictionary=next(iter(named.values())))
+
+    return Problem(
+        name=equation.name,
+        equation=equation,
+        behaviour=behaviour or equation.formula,
+        shape=grid.shape,
+        lengths=tuple(grid.lengths[0].tolist()),
+        boundary=grid.boundary,
+        splits=splits,
+        dictionaries=dict(named),
+        reference=reference,
+        settings=settings or Settings(),
+        estimated=8,
+    )
+
+
+def _periodic(grid: Grid) -> bool:
+    return set(grid.boundary) == {"periodic"}
+
+
+def _checked_time(time: tuple[float, float]) -> tuple[float, float]:
+    try:
+        low, high = (float(each) for each in time)
+    except (TypeError, ValueError):
+        low = high = 0.0
+    if not (np.isfinite([low, high]).all() and 0 < low <= high):
+        raise InvalidInputError(
+            f"time is {time!r:.40}: give the shortest and the longest that models learn, as (0.1, 1.0)"
+        )
+    return low, high
+
+
+def _intervals(ranges: Mapping[str, Range], equation: Equation, complete: bool = True) -> dict[str, Intervals]:
+    """The intervals of each coefficient, in the order of the equation."""
+    for name in ranges:
+        if name not in equation.coefficients:
+            raise UnknownNameError("coefficient", name, equation.coefficients, f"(of {equation.name})")
+    out: dict[str, Intervals] = {}
+    for name in equation.coefficients:
+        if name not in ranges:
+            if complete:
+                raise InvalidInputError(
+                    f"ranges: coefficient '{name}' of {equation.name} has none; add {name}=(low, high)"
+                )
+            continue
+        try:
+            bounds = np.asarray(ranges[name], dtype=np.float64).reshape(-1, 2)
+        except (TypeError, ValueError):
+            bounds = np.full((1, 2), np.nan)
+        if not np.isfinite(bounds).all() or (bounds[:, 0] > bounds[:, 1]).any():
+            raise InvalidInputError(f"ranges: {name} is {ranges[name]!r:.60}: give (low, high), or a list of them")
+        equation.coefficients[name].check(name, bounds.reshape(-1))
+        out[name] = [(float(low), float(high)) for low, high in bounds]
+    return out
+
+
+def _families(initial: object, equation: Equation) -> dict[str, InitialCondition]:
+    """Families by name; a single one, or profiles of the channels, are one family."""
+    names = [channel.name for channel in equation.channels]
+    if isinstance(initial, Mapping) and initial and not set(initial) <= set(names):
+        return {str(name): _family(str(name), each, names) for name, each in initial.items()}
+    return {"own": _family("own", initial, names)}
+
+
+def _family(family: str, given: object, names: Sequence[str]) -> InitialCondition:
+    if callable(given):
+        return _checked_family(family, given)
+    if not isinstance(given, Mapping) or set(given) != set(names) or not all(map(callable, given.values())):
+        raise InvalidInputError(
+            f"initial: give a function (draw, setting) → states, or a profile for each of {', '.join(names)}"
+        )
+    profiles: list[Profile] = [given[name] for name in names]
+
+    def states(draw: Draw, setting: Setting) -> Array:
+        box = box_of(setting.grid)
+        shape = (setting.batch, *setting.grid.shape)
+        return np.stack([np.broadcast_to(profile(draw, box), shape) for profile in profiles], axis=1)
+
+    return states
+
+
+def _checked_family(family: str, given: Callable[[Draw, Setting], Array]) -> InitialCondition:
+    """A function of somebody's, whose mistakes are one line."""
+
+    def states(draw: Draw, setting: Setting) -> Array:
+        try:
+            found = np.asarray(given(draw, setting), dtype=np.float64)
+        except Exception as error:  # somebody else's code
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            raise InvalidInputError(
+                f"initial '{family}': the function (draw, setting) raised {reason:.100}; a profile is given by its "
+                "channel, as {'u': profile}"
+            ) from error
+        wanted = (setting.batch, len(setting.channels), *setting.grid.shape)
+        if found.shape != wanted:
+            raise InvalidInputError(f"initial '{family}': the function returned shape {found.shape}, not {wanted}")
+        return found
+
+    return states
