@@ -19,8 +19,6 @@ from .diagnosis import diagnose as diagnose
 from .diagnosis import name_missing as name_missing
 from .dictionary import Dictionary as Dictionary
 from .enrichment import enrich as enrich
-from .equation import Coefficient as Coefficient
-from .equation import Equation as Equation
 from .errors import HyCOPError as HyCOPError
 from .evaluation import ByHand as ByHand
 from .evaluation import Composed as Composed
@@ -35,9 +33,12 @@ from .execution import run as run
 from .execution import simplify as simplify
 from .execution import trace as trace
 from .formula import SplitEquation as SplitEquation
+from .formula import equation as equation
 from .grid import Grid as Grid
 from .grid import restrict as restrict
 from .inspection import answers as answers
+from .pde import Coefficient as Coefficient
+from .pde import Equation as Equation
 from .pretraining import pretrain as pretrain
 from .primitive import ALL_CHANNELS as ALL_CHANNELS
 from .primitive import EXACT as EXACT

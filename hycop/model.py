@@ -13,13 +13,13 @@ from hycop.answer import Answer as Answer  # it is imported from here, too
 from hycop.corrections import Correction, corrected
 from hycop.data import Dataset
 from hycop.dictionary import Dictionary
-from hycop.equation import Equation
 from hycop.errors import InvalidInputError, InvalidSampleError
 from hycop.estimation import GRADING, Calibration, Ladder, calibrated, estimate
 from hycop.execution import Outcome, measure
 from hycop.features import Observed
 from hycop.grid import Array, changed
 from hycop.metrics import rel_l2
+from hycop.pde import Equation
 from hycop.policy import Inputs, Policy, SlotPolicy, exact_covers
 from hycop.program import EMPTY, Program, ProgramBatch, chosen
 from hycop.query import Query, Setting

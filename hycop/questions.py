@@ -9,10 +9,10 @@ import numpy as np
 
 from hycop.answer import Answer
 from hycop.data import Dataset, XarrayDataset
-from hycop.equation import Equation
 from hycop.errors import InvalidInputError
 from hycop.grid import Array, Grid
 from hycop.model import Model
+from hycop.pde import Equation
 from hycop.query import Query, Setting, real_numbers
 
 

@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from hycop.dictionary import Dictionary
-from hycop.equation import Equation
 from hycop.features import FeatureMap, FeatureRange, Observed, dimensionless_times
 from hycop.grid import Array
+from hycop.pde import Equation
 from hycop.policy import Inputs
 from hycop.primitive import outside_of
 from hycop.program import ProgramBatch, chosen

@@ -16,13 +16,13 @@ from hycop import markup
 from hycop.answer import Answer
 from hycop.data import Dataset, XarrayDataset, is_xarray
 from hycop.dictionary import Dictionary
-from hycop.equation import Equation
 from hycop.errors import HyCOPError, HyCOPWarning, InvalidInputError
 from hycop.execution import Outcome, Trace, trace
 from hycop.executors import Executor
 from hycop.files import output_folder
 from hycop.grid import Array
 from hycop.model import Box, Model, Record
+from hycop.pde import Equation
 from hycop.primitive import Primitive
 from hycop.problems import Problem
 from hycop.program import Program, ProgramBatch

@@ -9,9 +9,9 @@ import numpy as np
 
 import hycop
 from hycop.dictionary import Dictionary
-from hycop.equation import Equation
 from hycop.features import FeatureMap, Observed
 from hycop.model import Box, Model, Record
+from hycop.pde import Equation
 from hycop.policy import Allotment, Pattern, SlotPolicy, exact_covers
 from hycop.problems import Problem
 from hycop.scope import Scope, View

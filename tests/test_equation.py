@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import hycop
-from hycop.equation import Coefficient, Equation, same_equation
 from hycop.errors import HyCOPError, InvalidInputError, UnknownNameError
 from hycop.features import Observed, dimensionless_times, guessed_equation
 from hycop.grid import AXES, Array
+from hycop.pde import Coefficient, Equation, same_equation
 from hycop.primitives import SpectralDiffusion
 from hycop.problems import PROBLEMS, problems_with
 from hycop.problems.definition import Settings

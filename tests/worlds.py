@@ -8,10 +8,10 @@ import numpy as np
 
 from hycop.data import Dataset
 from hycop.dictionary import Dictionary
-from hycop.equation import Coefficient, Equation
 from hycop.features import FeatureMap
 from hycop.grid import Array, Grid
 from hycop.model import Box, Model, Record
+from hycop.pde import Coefficient, Equation
 from hycop.policy import Allotment, Pattern, SlotPolicy
 from hycop.primitive import Primitive
 from hycop.primitives import SpectralAdvection, SpectralDiffusion

@@ -11,9 +11,7 @@ import matplotlib.pyplot as plt
 import hycop
 from hycop.problems.initial_conditions import Bumps
 
-split = hycop.equation(
-    "u_t = Du*lap(u) - u*v^2 + F*(1-u); v_t = Dv*lap(v) + u*v^2 - (F+k)*v", name="gray-scott"
-)
+split = hycop.equation("u_t = Du*lap(u) - u*v^2 + F*(1-u); v_t = Dv*lap(v) + u*v^2 - (F+k)*v", name="gray-scott")
 print(split)
 
 
@@ -42,7 +40,12 @@ for name in ("lie", "strang", "strang x4"):
 
 # %%
 figure, axes = plt.subplots(1, 4, figsize=(10, 2.8), layout="constrained")
-shown = {"u, t = 0": data.query.u0[0, 0], "u, t = 10": states[0, 0], "v, t = 0": data.query.u0[0, 1], "v, t = 10": states[0, 1]}
+shown = {
+    "u, t = 0": data.query.u0[0, 0],
+    "u, t = 10": states[0, 0],
+    "v, t = 0": data.query.u0[0, 1],
+    "v, t = 10": states[0, 1],
+}
 for ax, (title, values) in zip(axes, shown.items(), strict=True):
     image = ax.imshow(values.T, origin="lower", extent=(0, 1, 0, 1), cmap="viridis")
     ax.set(title=title, xticks=[], yticks=[])

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hycop.baselines.baseline import BaselineError
-from hycop.equation import Equation
 from hycop.grid import AXES, Array
+from hycop.pde import Equation
 from hycop.pretraining import Lesson, Steps
 from hycop.primitives.learned import NeuralOperator
 

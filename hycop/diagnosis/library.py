@@ -10,9 +10,9 @@ from typing import Protocol
 import numpy as np
 
 from hycop.dictionary import Dictionary
-from hycop.equation import Equation
 from hycop.errors import HyCOPError
 from hycop.grid import AXES, Array, Grid, changed
+from hycop.pde import Equation
 from hycop.primitive import Primitive, boundaries_of, fewest_cells, order_of
 from hycop.primitives import PRIMITIVES
 from hycop.query import Setting

@@ -9,12 +9,12 @@ from functools import cached_property
 import numpy as np
 
 from hycop.dictionary import Dictionary
-from hycop.equation import Equation
 from hycop.errors import HyCOPError, IncompatibleError
 from hycop.evaluation import limit
 from hycop.execution import refined_query, run
 from hycop.grid import Array, Grid
 from hycop.model import Model
+from hycop.pde import Equation
 from hycop.policy import exact_covers
 from hycop.primitive import Primitive
 from hycop.problems import PROBLEMS, Problem, problem_of

@@ -10,9 +10,9 @@ from hycop.data import Dataset
 from hycop.diagnosis import Missing, MissingTerm
 from hycop.diagnosis.missing import equations
 from hycop.dictionary import Dictionary
-from hycop.equation import Coefficient, Equation
 from hycop.errors import IncompatibleError
 from hycop.model import Model
+from hycop.pde import Coefficient, Equation
 from hycop.policy import Allotment
 from hycop.primitive import Primitive
 from hycop.primitives import PRIMITIVES

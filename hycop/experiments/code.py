@@ -13,7 +13,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1]
 
-TRUTH = ("channels", "data", "equation", "grid", "problems", "query", "references")
+TRUTH = ("channels", "data", "pde", "grid", "problems", "query", "references")
 """What the queries and their truth depend on."""
 
 WITHOUT_NUMBERS = (

@@ -7,9 +7,9 @@ from functools import cached_property, lru_cache, partial
 import numpy as np
 import scipy.fft
 
-from hycop.equation import Equation
 from hycop.errors import InvalidInputError
 from hycop.grid import AXES, Array
+from hycop.pde import Equation
 from hycop.primitive import transforms_of
 from hycop.query import Query
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection, Mapping
 
 import numpy as np
 
-from hycop.equation import Coefficient, Equation
 from hycop.errors import InvalidInputError, UnknownNameError
 from hycop.features.flows import GAS_MOMENTA, MOMENTA, sound_speed, wave_speed
 from hycop.features.observed import TINY, Observed, log
 from hycop.grid import AXES, Array
+from hycop.pde import Coefficient, Equation
 from hycop.query import Channel, Query
 
 TIMES = ("crossings", "spreads", "foldings")

@@ -8,11 +8,11 @@ from typing import Any
 
 from hycop import markup
 from hycop.dictionary import Dictionary
-from hycop.equation import Coefficient, Equation, Kind
 from hycop.errors import InvalidInputError
 from hycop.formula.parsing import parsed
 from hycop.formula.polynomial import Monomial, written
 from hycop.grid import AXES
+from hycop.pde import Coefficient, Equation, Kind
 from hycop.primitive import Primitive
 from hycop.primitives.linear import CoupledLinearTerms, LinearTerms
 from hycop.primitives.logistic import ExactLogistic

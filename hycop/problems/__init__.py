@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from hycop.equation import Equation, same_equation
 from hycop.errors import InvalidInputError, UnknownNameError
+from hycop.pde import Equation, same_equation
 from hycop.problems import adr, burgers, compressible, dam_break, kuramoto_sivashinsky, shallow_water
 from hycop.problems.definition import Problem, Split
 from hycop.problems.own import own_problem

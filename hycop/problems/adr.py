@@ -19,8 +19,8 @@ from collections.abc import Mapping
 from math import ceil, prod
 
 from hycop.dictionary import Dictionary
-from hycop.equation import Coefficient, Equation, Kind, per_axis
 from hycop.grid import AXES
+from hycop.pde import Coefficient, Equation, Kind, per_axis
 from hycop.primitive import Primitive
 from hycop.primitives import (
     ExactLogistic,

@@ -21,8 +21,8 @@ from math import ceil
 import numpy as np
 
 from hycop.dictionary import Dictionary
-from hycop.equation import Coefficient, Equation
 from hycop.grid import Array
+from hycop.pde import Coefficient, Equation
 from hycop.primitives import BurgersAdvection, FiniteVolumeViscosity, SpectralViscosity
 from hycop.problems.definition import Problem, Split
 from hycop.problems.draw import Draw, Intervals

@@ -36,8 +36,8 @@ import numpy as np
 from hycop.channels import gas_channels
 from hycop.data.gas import decode, encode
 from hycop.dictionary import Dictionary
-from hycop.equation import Coefficient, Equation
 from hycop.grid import Array
+from hycop.pde import Coefficient, Equation
 from hycop.primitives import (
     CentralEuler,
     CompressibleNavierStokes,

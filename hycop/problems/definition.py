@@ -11,9 +11,9 @@ import numpy as np
 from hycop import markup
 from hycop.data import Dataset
 from hycop.dictionary import Dictionary
-from hycop.equation import Equation
 from hycop.errors import InvalidInputError, UnknownNameError
 from hycop.grid import Array, Grid
+from hycop.pde import Equation
 from hycop.primitive import bears_vacuum, boundaries_of, checked_boundaries
 from hycop.problems.draw import Draw, Intervals
 from hycop.query import Channel, Query, Setting

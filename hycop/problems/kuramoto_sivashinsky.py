@@ -21,8 +21,8 @@ from math import ceil, pi
 import numpy as np
 
 from hycop.dictionary import Dictionary
-from hycop.equation import Equation
 from hycop.grid import Array
+from hycop.pde import Equation
 from hycop.primitives import KuramotoSivashinskyLinear, KuramotoSivashinskyNonlinear
 from hycop.problems.definition import Problem, Split
 from hycop.problems.draw import Draw, Intervals

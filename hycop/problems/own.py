@@ -13,10 +13,10 @@ from typing import ClassVar
 import numpy as np
 
 from hycop.dictionary import Dictionary
-from hycop.equation import Equation
 from hycop.errors import InvalidInputError, UnknownNameError
 from hycop.execution import run
 from hycop.grid import Array, Grid
+from hycop.pde import Equation
 from hycop.primitive import boundaries_of
 from hycop.problems.definition import InitialCondition, Problem, Settings, Split
 from hycop.problems.draw import Draw, Intervals

@@ -23,8 +23,8 @@ import numpy as np
 
 from hycop.channels import water_channels
 from hycop.dictionary import Dictionary
-from hycop.equation import Coefficient, Equation
 from hycop.grid import AXES, Array
+from hycop.pde import Coefficient, Equation
 from hycop.primitives import GravityWave, MomentumAdvection, ShallowWater
 from hycop.problems.definition import InitialCondition, Problem, Settings, Split
 from hycop.problems.draw import Draw, Intervals

@@ -13,10 +13,10 @@ from typing import Annotated, Literal, TypeAlias, TypeVar
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from hycop.equation import Kind
 from hycop.errors import HyCOPError
 from hycop.grid import AXES
 from hycop.model import MOST_SUBSTEPS
+from hycop.pde import Kind
 from hycop.policy import LONGEST, Budget
 from hycop.storage.upgrade import upgraded
 from hycop.training import TrainingConfig

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from hycop.equation import Equation
 from hycop.features.times import guessed_from_names
+from hycop.pde import Equation
 from hycop.problems import PROBLEMS
 from hycop.query import Channel
 

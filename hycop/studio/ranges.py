@@ -9,9 +9,9 @@ from math import floor, inf, isfinite, log10
 import numpy as np
 
 from hycop.data import Dataset
-from hycop.equation import Coefficient
 from hycop.grid import AXES
 from hycop.model import Model
+from hycop.pde import Coefficient
 from hycop.problems import Problem
 
 BEYOND = 0.25

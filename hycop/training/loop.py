@@ -10,7 +10,6 @@ import numpy as np
 
 from hycop.data import Dataset
 from hycop.dictionary import Dictionary
-from hycop.equation import Equation
 from hycop.errors import IncompatibleError
 from hycop.evaluation import Opponents, limit
 from hycop.execution import measure
@@ -18,6 +17,7 @@ from hycop.executors import Executor, LocalExecutor
 from hycop.features import FeatureMap, Observed
 from hycop.grid import Array
 from hycop.metrics import rel_l2
+from hycop.pde import Equation
 from hycop.policy import Allotment, Inputs, Policy, exact_covers
 from hycop.program import ProgramBatch
 from hycop.query import Query

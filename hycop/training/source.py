@@ -8,11 +8,11 @@ from pathlib import Path
 
 from hycop.data import Dataset, load, save
 from hycop.dictionary import Dictionary
-from hycop.equation import Equation
 from hycop.errors import InvalidInputError
 from hycop.execution import probe
 from hycop.features import FeatureMap, Observed, available, features_of_kind, guessed_equation
 from hycop.files import output_folder
+from hycop.pde import Equation
 from hycop.primitive import bears_vacuum
 from hycop.problems import PROBLEMS, Problem
 from hycop.training.checkpoint import DATA, another_run, begun

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hycop.equation import Equation
 from hycop.errors import InvalidInputError
 from hycop.grid import AXES, Array
+from hycop.pde import Equation
 from hycop.primitives.learned.units import Unit, find_units
 from hycop.query import Setting
 

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hycop.equation import Equation
 from hycop.errors import UnknownNameError
 from hycop.grid import Array
+from hycop.pde import Equation
 from hycop.query import Setting
 
 TINY = np.finfo(float).tiny
