@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from asyncio import get_running_loop
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from html import escape
 from typing import Any
 
@@ -23,7 +24,10 @@ from hycop.studio.style import TEMPLATE, TEXT, WIDGET
 from hycop.studio.tables import comparison_table, status_line
 from hycop.surrogate import HyCOP
 
-SETTLED = 250
+TOGETHER = 15
+"""Milliseconds after a change in which further ones are heard too: keys that repeat ask for one answer, the newest."""
+
+SETTLED = 350
 """Milliseconds without a change after which the estimate and the comparison are computed."""
 
 PAUSE = 10
@@ -41,9 +45,9 @@ class Page:
         self.by_hand: Program | None = None
         self._written: Candidate | None = None
         self._turn = 0
-        self._quiet = False
+        self._asking = self._quiet = False
         names = session.model.dictionary.names
-        self.sidebar = Sidebar(session, self.answer, self._upload)
+        self.sidebar = Sidebar(session, self.ask, self._upload)
         self.editor = Editor(names, self._edit, self._refuse)
         self.timeline = Timeline(names)
         self.field = field_figure(session.controls().lengths)
@@ -80,8 +84,16 @@ class Page:
 
     # ------------------------------------------------------------------------------------------- what is heard
 
+    def ask(self) -> None:
+        """Answers soon what the controls say then: of changes that come faster than answers the newest counts."""
+        self._turn += 1  # what is left to say about the last question need not be said
+        if not self._asking:
+            self._asking = True
+            self._soon(self.answer, TOGETHER)
+
     def answer(self) -> None:
         """Answers what the controls say, then settles."""
+        self._asking = False
         self._guarded(self._answer)
 
     def _answer(self) -> None:
@@ -271,15 +283,19 @@ class Page:
     # ------------------------------------------------------------------------------------------- messages
 
     def _guarded(self, call: Callable[[], object]) -> None:
-        """Whatever goes wrong becomes a sentence on the page."""
-        try:
-            call()
-        except HyCOPError as error:
-            self._refuse(str(error))
-        except MemoryError:
-            self._refuse("this is too large for the memory of this machine; ask for fewer cells or a larger tolerance")
-        except Exception as error:
-            self._refuse(f"a fault of hycop: {type(error).__name__}: {error}")
+        """Whatever goes wrong becomes a sentence on the page. All changes go to the browser as one message, which draws
+        once."""
+        with pn.io.hold():
+            try:
+                call()
+            except HyCOPError as error:
+                self._refuse(str(error))
+            except MemoryError:
+                self._refuse(
+                    "this is too large for the memory of this machine; ask for fewer cells or a larger tolerance"
+                )
+            except Exception as error:
+                self._refuse(f"a fault of hycop: {type(error).__name__}: {error}")
         if pn.state.curdoc is None:  # a server notices changes of figures by itself, a notebook does not
             pn.io.push_notebook(*self._figures)
 
@@ -290,8 +306,14 @@ class Page:
         role = "alert" if kind == "alert" else "status"
         self.message.object = f"<p class='{kind}' role='{role}'>{escape(text)}</p>" if text else ""
 
-    def _silently(self) -> Any:
-        return _Flag(self)
+    @contextmanager
+    def _silently(self) -> Iterator[None]:
+        """Changes of the page's own widgets within the block are not the user's."""
+        before, self._quiet = self._quiet, True
+        try:
+            yield
+        finally:
+            self._quiet = before
 
     # ------------------------------------------------------------------------------------------- layout
 
@@ -339,19 +361,6 @@ class Page:
             sizing_mode="stretch_width",
         )
         return pn.Row(self.sidebar.layout(), main, sizing_mode="stretch_width", name="studio")
-
-
-class _Flag:
-    """While it is held, changes of the page's own widgets are not the user's."""
-
-    def __init__(self, page: Page) -> None:
-        self.page = page
-
-    def __enter__(self) -> None:
-        self.before, self.page._quiet = self.page._quiet, True
-
-    def __exit__(self, *_: object) -> None:
-        self.page._quiet = self.before
 
 
 def _loop_runs() -> bool:
