@@ -76,7 +76,9 @@ def measure(problems: Sequence[str] = ("adr2d", "swe2d"), moves: int = 12) -> li
         return []
     from playwright.sync_api import sync_playwright
 
-    found = []
+    found: list[Ratio] = []
+    if not problems:
+        return found
     with TemporaryDirectory() as folder, sync_playwright() as playwright:
         for name in problems:
             _train(name, Path(folder) / name)

@@ -24,14 +24,12 @@ from hycop.studio.style import TEMPLATE, TEXT, WIDGET
 from hycop.studio.tables import comparison_table, status_line
 from hycop.surrogate import HyCOP
 
-TOGETHER = 15
-"""Milliseconds after a change in which further ones are heard too: keys that repeat ask for one answer, the newest."""
-
 SETTLED = 350
 """Milliseconds without a change after which the estimate and the comparison are computed."""
 
-PAUSE = 10
-"""Milliseconds between the parts of what is computed then."""
+PAUSE = 80
+"""Milliseconds between the parts of what is computed then. Panel collects the changes of a widget for 50 ms, so that of
+many only the newest is answered; a change that came during one part is answered before the next."""
 
 STATE, DIFFERENCE, TRUTH = "State", "Error", "Best known"
 
@@ -45,9 +43,9 @@ class Page:
         self.by_hand: Program | None = None
         self._written: Candidate | None = None
         self._turn = 0
-        self._asking = self._quiet = False
+        self._quiet = False
         names = session.model.dictionary.names
-        self.sidebar = Sidebar(session, self.ask, self._upload)
+        self.sidebar = Sidebar(session, self.answer, self._upload)
         self.editor = Editor(names, self._edit, self._refuse)
         self.timeline = Timeline(names)
         self.field = field_figure(session.controls().lengths)
@@ -84,16 +82,8 @@ class Page:
 
     # ------------------------------------------------------------------------------------------- what is heard
 
-    def ask(self) -> None:
-        """Answers soon what the controls say then: of changes that come faster than answers the newest counts."""
-        self._turn += 1  # what is left to say about the last question need not be said
-        if not self._asking:
-            self._asking = True
-            self._soon(self.answer, TOGETHER)
-
     def answer(self) -> None:
         """Answers what the controls say, then settles."""
-        self._asking = False
         self._guarded(self._answer)
 
     def _answer(self) -> None:
@@ -144,7 +134,7 @@ class Page:
     def _solve(self) -> None:
         self._say("Solving the truth; this may take some seconds …", "good")
         self._turn += 1
-        self._stage(self._turn, (self._solved,), 5 * PAUSE)
+        self._stage(self._turn, (self._solved,), PAUSE)
 
     def _solved(self) -> None:
         self.question = self.session.solve_truth(self.sidebar.read())
