@@ -259,7 +259,10 @@ def test_a_truth_that_takes_too_long_is_solved_for_fewer_queries_on_a_coarser_gr
     # on 64² the truth has half the cells along each axis, and so an eighth of the cost
     assert taking(0.01) == Plan(8, (128, 128)) and taking(SECONDS / 64) == Plan(8, (128, 128))
     fewer = taking(SECONDS / 44)
-    assert (fewer.count, fewer.shape) == (5, (128, 128)) and "There are 5 of them, where 8 are usual" in fewer.remark
+    assert (fewer.count, fewer.shape) == (
+        5,
+        (128, 128),
+    ) and "There are 5 of these queries where 8 are usual" in fewer.remark
     coarser = taking(SECONDS / 6)
     assert (coarser.count, coarser.shape) == (6, (64, 64)) and "on 64 × 64 cells, not on" in coarser.remark
     assert taking(1e9).count == 3  # the best, the median and the worst

@@ -107,7 +107,8 @@ def _remark(own: tuple[int, ...], shape: tuple[int, ...], count: int, usual: int
         cells, mine = (" × ".join(map(str, each)) for each in (shape, own))
         said.append(f"These queries are on {cells} cells, not on the model's own {mine}")
     if count < usual:
-        said.append(f"{'there' if said else 'There'} are {count} of them, where {usual} are usual")
+        those = f"there are {count} of them" if said else f"There are {count} of these queries"
+        said.append(f"{those} where {usual} are usual")
     if not said:
         return ""
     why = f"a report spends at most {SECONDS:.0f} CPU seconds on the truth of each kind of query"
