@@ -93,7 +93,7 @@ def measure(problems: Sequence[str] = ("adr2d", "swe2d"), moves: int = 12) -> li
 def _train(name: str, folder: Path) -> None:
     """A model with the grid, the primitives and programs of the length of a real one."""
     problem = hycop.problem(name)
-    data, held_out = (problem.sample(count, "train", seed, estimated=0) for seed, count in enumerate((16, 8)))
+    data, held_out = (problem.sample(count, "train", seed, estimated=0) for seed, count in enumerate((16, 32)))
     hycop.HyCOP(problem.dictionary).fit(data, held_out, verbose=False, **SMALL).save(folder)
 
 
