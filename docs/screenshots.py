@@ -76,10 +76,11 @@ def take_studio(browser: Any, run: Path) -> None:
 
 
 def take_report(browser: Any, run: Path) -> None:
+    """Programs across the regime, and the first of the queries with fields."""
     hycop("report", run, "--overwrite")
-    page = browser.new_page(viewport={"width": 1100, "height": 1400}, device_scale_factor=1.5)
+    page = browser.new_page(viewport={"width": 1100, "height": 1040}, device_scale_factor=1.5)
     page.set_default_timeout(PATIENCE)
-    page.goto((KEPT / "report.html").as_uri())
+    page.goto(f"{(KEPT / 'report.html').as_uri()}#programs")
     page.wait_for_timeout(500)
     page.screenshot(path=PICTURES / "report.png")
     page.close()
