@@ -17,7 +17,7 @@ import numba
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import engine, gas, memory, muscl, population, spectral, training
+from benchmarks import engine, gas, memory, muscl, population, spectral, studio, training
 from benchmarks.measure import Ratio
 
 TOPICS: dict[str, Callable[[], list[Ratio]]] = {
@@ -27,6 +27,7 @@ TOPICS: dict[str, Callable[[], list[Ratio]]] = {
     "memory": memory.measure,
     "gas": gas.measure,
     "population": population.measure,
+    "studio": studio.measure,
     "training": training.measure,
 }
 

@@ -3,8 +3,8 @@
     python docs/screenshots.py [RUN]
 
 Without a run it trains adr2d with the preset quick, which takes some two minutes, and keeps the model in
-build/screenshots/run for the next time. It needs the extras of development and Chromium (``chromium`` on the path, or
-the program that HYCOP_CHROMIUM names).
+build/screenshots/runs/adr for the next time. It needs the extras of development and Chromium (``chromium`` on the path,
+or the program that HYCOP_CHROMIUM names).
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ PATIENCE = 120_000
 
 
 def trained() -> Path:
-    """A model of adr2d, trained unless it is there already."""
-    folder = KEPT / "run"
-    if not (folder / "model.json").exists():
+    """A model of adr2d, trained unless it is there already; its place as the pictures show it."""
+    folder = Path("runs") / "adr"
+    if not (KEPT / folder / "model.json").exists():
         hycop("train", "adr2d", "--out", folder, "--preset", "quick")
     return folder
 
 
 def hycop(*words: str | Path) -> None:
-    subprocess.run([*HYCOP, *map(str, words)], cwd=ROOT, check=True)
+    subprocess.run([*HYCOP, *map(str, words)], cwd=KEPT, check=True)
 
 
 @contextmanager
 def studio(run: Path) -> Iterator[str]:
     """The address of the studio while it is served."""
     command = [*HYCOP, "studio", str(run), "--port", "0", "--no-browser"]
-    with subprocess.Popen(command, cwd=ROOT, text=True, stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(command, cwd=KEPT, text=True, stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout is not None
             found = re.search(r"http://\S+", process.stdout.readline())
@@ -76,11 +76,11 @@ def take_studio(browser: Any, run: Path) -> None:
 
 
 def take_report(browser: Any, run: Path) -> None:
-    target = KEPT / "report.html"
-    hycop("report", run, "--out", target, "--overwrite")
-    page = browser.new_page(viewport={"width": 1100, "height": 1400}, device_scale_factor=1.5)
+    """Programs across the regime, and the first of the queries with fields."""
+    hycop("report", run, "--overwrite")
+    page = browser.new_page(viewport={"width": 1100, "height": 1040}, device_scale_factor=1.5)
     page.set_default_timeout(PATIENCE)
-    page.goto(target.as_uri())
+    page.goto(f"{(KEPT / 'report.html').as_uri()}#programs")
     page.wait_for_timeout(500)
     page.screenshot(path=PICTURES / "report.png")
     page.close()

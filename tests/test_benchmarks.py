@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import engine, gas, memory, muscl, population, spectral, training
+from benchmarks import engine, gas, memory, muscl, population, spectral, studio, training
 from benchmarks.measure import Ratio, median_ratio
 
 TINY = {
@@ -20,6 +20,7 @@ TINY = {
     "memory": partial(memory.measure, batch=8, cells=8),
     "gas": partial(gas.measure, batch=1, rounds=1),
     "population": partial(population.measure, members=4, batch=2, cells=8, rounds=2),
+    "studio": partial(studio.measure, problems=()),
     "training": partial(training.measure, ["ad1d"], ["--set", "samples=8", "--set", "tries=1"]),
 }
 
@@ -37,11 +38,29 @@ def test_they_run_and_write_their_results(
     printed = capsys.readouterr().out
     assert "ratio" in printed
     written = json.loads(file.read_text())
-    without = set() if find_spec("torch") else {"population"}
+    without = {"studio"} if find_spec("torch") else {"studio", "population"}
     assert {row["topic"] for row in written["rows"]} == set(TINY) - without
     assert all(row["value"] > 0 for row in written["rows"])
     assert written["meta"]["command"].startswith("python -m benchmarks spectral muscl")
     assert written["meta"]["packages"]["numpy"]
+
+
+@pytest.mark.validate
+def test_the_studio_answers_in_a_browser() -> None:
+    if studio.missing():
+        pytest.skip(studio.missing())
+    at_rest, in_a_row = studio.measure(["adr2d"], moves=3)
+    # the machine may be busy: the goal is that of a quiet one
+    assert 0 < at_rest.value < 10 and 0 < in_a_row.value < 10
+    assert int(in_a_row.detail.split()[0]) <= studio.IN_A_ROW
+
+
+def test_without_a_browser_the_studio_is_skipped_with_a_word(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("HYCOP_CHROMIUM", raising=False)
+    assert studio.measure() == [] and "studio: skipped, it needs" in capsys.readouterr().out
 
 
 def test_goals_have_a_direction() -> None:

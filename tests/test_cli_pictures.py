@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +38,14 @@ def test_a_picture_and_a_movie_of_one_sample(source: Path, tmp_path: Path) -> No
     kept = hycop_command(*words, folder=tmp_path)
     assert kept.returncode == 2 and "--overwrite" in kept.stderr
     assert hycop_command(*words, "--overwrite", folder=tmp_path).returncode == 0
+
+
+@pytest.mark.skipif(shutil.which("ffmpeg") is None, reason="needs ffmpeg (apt install ffmpeg)")
+def test_a_movie_as_mp4(source: Path, tmp_path: Path) -> None:
+    done = hycop_command("predict", SMALL_MODEL, source, "out.nc", "--movie", "u.mp4", folder=tmp_path)
+    assert done.returncode == 0 and "wrote u.mp4" in done.stderr, done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.nc", "u.mp4"]
+    assert (tmp_path / "u.mp4").read_bytes()[4:8] == b"ftyp"  # what every mp4 begins with
 
 
 def test_the_sample_that_is_drawn_is_the_one_that_was_asked_for(source: Path, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from html.parser import HTMLParser
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -12,15 +13,16 @@ import pytest
 
 import hycop
 from hycop.data import Dataset
-from hycop.errors import InvalidInputError, OutputError
+from hycop.errors import HyCOPError, InvalidInputError, OutputError
 from hycop.execution import run
 from hycop.grid import Array, Grid
 from hycop.problems import PROBLEMS
 from hycop.program import Program, ProgramBatch
 from hycop.query import Channel, Query, Setting
-from hycop.report.blocks import Page, Picture
+from hycop.report.blocks import Page, Picture, Text
 from hycop.report.charts import Axis, Series, chart
 from hycop.report.learned import telling
+from hycop.report.plan import SECONDS, Plan, planned
 from hycop.report.timelines import MOST_BOXES, timelines
 from hycop.report.writing import page_of
 from tests.browser import axe_findings
@@ -90,8 +92,8 @@ def keys(page: Reader) -> list[str | None]:
     return [each["id"] for each in page.all("section")]
 
 
-SLOW = ("dambreak2d", "ns2d", "ns2d-pdebench")
-"""Problems whose truth on their own grid takes minutes."""
+SLOW = {"dambreak2d": ("strang x8", (40, 40)), "ns2d": ("strang x2", None), "ns2d-pdebench": ("strang x2", (64, 64))}
+"""Problems whose truth takes long: a scheme that is stable there, and the grid of a model (None: the problem's own)."""
 
 
 @pytest.fixture(scope="module")
@@ -176,7 +178,8 @@ class Decay:
     order = hycop.EXACT
 
     def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
-        return u * np.exp(-setting.param("k") * duration)[:, None, None]
+        with np.errstate(over="ignore", invalid="ignore"):  # a state that overflows is found by whoever runs it
+            return u * np.exp(-setting.param("k") * duration)[:, None, None]
 
     def work(self, u: Array, duration: Array, setting: Setting) -> Array:
         return np.full(setting.batch, float(u[0].size))
@@ -224,6 +227,60 @@ def test_every_problem_has_a_report(name: str, tmp_path: Path) -> None:
     model = classical_model(problem, refinement=problem.refinement)
     page = read(hycop.write_report(model, tmp_path / "page.html", samples=2, verbose=False))
     assert keys(page) == KEYS and len(page.all("img")) >= 3
+
+
+@pytest.mark.validate
+@pytest.mark.parametrize("name", SLOW)
+def test_a_costly_truth_is_bounded_and_what_is_left_out_is_said(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a quarter of the time that a report may take otherwise."""
+    monkeypatch.setattr("hycop.report.plan.SECONDS", 6.0)
+    monkeypatch.setattr("hycop.report.causes.SECONDS", 10.0)
+    problem, (scheme, shape) = hycop.problem(name), SLOW[name]
+    model = classical_model(problem, scheme).model
+    config = model.record.config.model_copy(update={"shape": shape})
+    surrogate = hycop.HyCOP.of(replace(model, record=replace(model.record, config=config)))
+    begin = process_time()
+    page = read(hycop.write_report(surrogate, tmp_path / "page.html", verbose=False))
+    assert process_time() - begin < 90.0
+    assert keys(page) == KEYS
+    drawn = [image for image in page.all("img") if "truth, prediction" in str(image["alt"])]
+    assert len(drawn) == 3 and "at most 6 CPU seconds on the truth of each kind of query" in page.text
+    assert ("on the model's own 128 × 128" in page.text) == (name == "ns2d")
+
+
+def test_a_truth_that_takes_too_long_is_solved_for_fewer_queries_on_a_coarser_grid(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def taking(seconds: float) -> Plan:
+        monkeypatch.setattr("hycop.report.plan.cpu_seconds", lambda call: seconds)
+        return planned(hycop.problem("ns2d"), "id", 0, (128, 128), ("periodic", "periodic"))
+
+    # on 64² the truth has half the cells along each axis, and so an eighth of the cost
+    assert taking(0.01) == Plan(8, (128, 128)) and taking(SECONDS / 64) == Plan(8, (128, 128))
+    fewer = taking(SECONDS / 44)
+    assert (fewer.count, fewer.shape) == (
+        5,
+        (128, 128),
+    ) and "There are 5 of these queries where 8 are usual" in fewer.remark
+    coarser = taking(SECONDS / 6)
+    assert (coarser.count, coarser.shape) == (6, (64, 64)) and "on 64 × 64 cells, not on" in coarser.remark
+    assert taking(1e9).count == 3  # the best, the median and the worst
+
+
+def test_queries_that_cannot_be_answered_are_left_out_and_counted() -> None:
+    parts, data = own_data(16)
+    model = hycop.HyCOP(parts).fit(data, data, verbose=False, **{**SMALL, "samples": 8, "max_steps": 3})
+    k = data.setting.params["k"].copy()
+    k[2] = -1e4  # grows until it overflows
+    grown = replace(data, setting=replace(data.setting, params={**data.setting.params, "k": k}))
+    section = page_of(model, grown, None, 0).sections[KEYS.index("queries")]
+    said = [block.text for block in section.blocks if isinstance(block, Text)]
+    assert len(said) == 1 and said[0].startswith("1 query of 16 cannot be answered: sample 2: the state became NaN")
+    k[:] = -1e4
+    with pytest.raises(HyCOPError, match="the state became NaN"):
+        page_of(model, grown, None, 0)
 
 
 def test_a_baseline_has_no_programs(tmp_path: Path) -> None:

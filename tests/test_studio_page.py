@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,9 @@ PICTURES = ROOT / "build" / "screenshots"
 PATIENCE = 60_000
 """Milliseconds to wait for the page: the machine may be busy."""
 
+COLLECTED = 0.05
+"""Seconds for which the changes of a slider are collected before they are answered."""
+
 STEPS = """() => {
   for (const document of Bokeh.documents)
     for (const model of document._all_models.values())
@@ -34,6 +38,15 @@ STEPS = """() => {
         return JSON.stringify([model.data.lane, model.data.lasts]);
 }"""
 """The steps that the timeline draws."""
+
+
+COUNTED = """() => {
+  const models = Bokeh.documents.flatMap((document) => [...document._all_models.values()]);
+  const steps = models.find((model) => model.type === 'ColumnDataSource' && model.data.lasts !== undefined);
+  window.drawn = 0;
+  steps.properties.data.change.connect(() => window.drawn += 1);
+}"""
+"""Counts the programs that are drawn from now on."""
 
 
 @pytest.fixture(scope="module")
@@ -224,6 +237,14 @@ def test_a_visitor_asks_edits_and_uploads(run: Path, page: Any, complaints: list
         before = page.evaluate(STEPS)
         page.get_by_role("slider", name="T (").press("PageDown")
         page.wait_for_function(f"() => ({STEPS})() !== {before!r}", timeout=PATIENCE)
+        _settled(page)
+
+        page.evaluate(COUNTED)
+        begin = perf_counter()
+        for _ in range(20):  # faster than answers come: only the newest counts
+            page.get_by_role("slider", name="T (").press("ArrowRight")
+        page.wait_for_timeout(500)
+        assert 1 <= page.evaluate("window.drawn") <= 1 + (perf_counter() - begin) / COLLECTED
         _settled(page)
 
         page.get_by_label("Duration of the step").fill("0.2")

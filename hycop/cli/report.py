@@ -25,7 +25,9 @@ def report_command(
     data_file: Annotated[
         Path | None, typer.Option("--data", help="Dataset with truth to judge by; else queries are drawn.")
     ] = None,
-    samples: Annotated[int | None, typer.Option(help="Queries to judge by, of each split; 8 to 32 by default.")] = None,
+    samples: Annotated[
+        int | None, typer.Option(help="Queries of each split; as many as their truth allows by default.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the drawn queries.")] = 0,
     frames: FramesOption = None,
     param: ParamOption = None,

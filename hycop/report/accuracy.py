@@ -59,6 +59,7 @@ def errors(subject: Subject) -> Section:
             said += f"{ratio(ours.value, best.value)} than that of the best scheme here, {best.method}."
             blocks.append(Text(said.replace("2 % than that of", "2 % to that of"), strong=True))
         blocks.append(_table(judged, rows))
+        blocks += [Text(remark) for remark in judged.remarks]
         limited = limited and any(row.method == LIMIT for row in rows)
     if not limited:
         blocks.append(Text("The limit of the dictionary is not in every table: to find it would take too long here."))
@@ -190,6 +191,7 @@ def queries(subject: Subject) -> Section:
     blocks: list[Block] = []
     for name, place in judged.ranked().items():
         blocks += _query(judged, name, place)
+    blocks += [Text(remark) for remark in judged.remarks]
     return Section("queries", title, lead, blocks)
 
 

@@ -21,6 +21,8 @@ def number(value: float | None, digits: int = 3) -> str:
     ('0.0123', '4.5 × 10⁻⁵', '1', '0', '∞')
     >>> number(123456.0), number(-2.0e-4), number(None), number(65536, 5)
     ('1.23 × 10⁵', '−2 × 10⁻⁴', '–', '65536')
+    >>> number(100.0), number(20.0, 2), number(1230.0)
+    ('100', '20', '1230')
     """
     if value is None or value != value:
         return "–"
@@ -33,11 +35,9 @@ def number(value: float | None, digits: int = 3) -> str:
     size = float(f"{size:.{digits - 1}e}")
     power = floor(log10(size) + 1e-12)
     if PLAIN[0] <= size < PLAIN[1]:
-        return (
-            f"{sign}{size:.{max(0, digits - 1 - power)}f}".rstrip("0").rstrip(".")
-            if power < digits
-            else (f"{sign}{size:.0f}")
-        )
+        decimals = max(0, digits - 1 - power)
+        shown = f"{size:.{decimals}f}"
+        return sign + (shown.rstrip("0").rstrip(".") if decimals else shown)
     mantissa = f"{size / 10.0**power:.{digits - 1}f}".rstrip("0").rstrip(".")
     return f"{sign}{mantissa} × 10{str(power).translate(SUPERSCRIPTS)}"
 

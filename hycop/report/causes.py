@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from hycop.diagnosis.budget import TERMS, Budget, budget
+from hycop.diagnosis.budget import LONGEST_DIVIDED, TERMS, Budget, budget
 from hycop.diagnosis.case import Case
 from hycop.diagnosis.commutators import Commutator, commutators
 from hycop.diagnosis.trusted import Trusted
 from hycop.diagnosis.verdict import Verdict, verdict
+from hycop.errors import NonFiniteStateError
+from hycop.grid import changed
 from hycop.report.blocks import Block, Picture, Section, Table, Text, counted, number, percent, readable, sentence
 from hycop.report.charts import bars
 from hycop.report.figures import maps_png
+from hycop.report.plan import cpu_seconds
 from hycop.report.subject import Subject
 
-EFFORT = 1e8
-"""Values of fine states that trusted flows may compute for one budget; decides for how many queries it is made."""
+SECONDS = 40.0
+"""CPU seconds that the trusted flows of a budget may take; decides for how many queries it is made, if any."""
 
-FEWEST, MOST = 1, 6
+MOST = 6
 """Queries of a budget; a single one is the median query."""
 
 MAPPED = 3
@@ -28,6 +31,11 @@ MAPPED = 3
 
 LONGEST = 12
 """Steps of a program that are listed; of a longer one the worst are."""
+
+TOO_LONG = (
+    "The error budget is left out: even for one query, trusted solvers of the parts would take more than "
+    f"{SECONDS:.0f} CPU seconds. 'hycop diagnose RUN --data FILE' takes the time and computes it."
+)
 
 MEANING = {
     "total": "the whole error",
@@ -45,20 +53,44 @@ class Causes:
     subject: Subject
 
     @cached_property
-    def case(self) -> Case:
+    def affordable(self) -> int:
+        """Queries for which a budget can be made in time; 0 if it takes too long for one.
+
+        With k steps a program with trusted parts is run from each of its k beginnings, and the limit Ψ∞ once. For the
+        floor both are run once more, on twice the cells along each axis and in half the time steps, and the limit three
+        times from coarser states.
+        """
         whole = self.subject.main.case
-        trusted = Trusted.of(whole.model, whole.query.grid, whole.source.problem)
-        fine = whole.query.u0[0].size * trusted.refinement**whole.query.grid.axes
-        steps = int(whole.programs.ops.shape[1])
-        # half the steps on average of every beginning of a program, and two finer runs for the floor
-        each = fine * (0.5 * min(steps, 100) ** 2 + 8 * steps)
-        count = int(min(MOST, max(FEWEST, EFFORT / each)))
-        chosen = whole.few(count) if count > 1 else np.array([self.subject.main.ranked()["median"]])
-        return whole.take(chosen)
+        one = whole.take(np.array([self.subject.main.ranked()["median"]]))
+        trusted, steps = self.trusted, min(int(one.programs.ops.shape[1]), LONGEST_DIVIDED)
+        asked = one.query
+
+        def limit(part: float) -> None:
+            trusted.limit(trusted.start(changed(asked, time=part * asked.time)))
+
+        def program(part: float) -> None:
+            short = replace(one.programs, durations=part * one.programs.durations)
+            trusted.run(short, trusted.start(asked))
+
+        finer = 1 + 2 ** (asked.grid.axes + 1)
+        try:
+            cost = (4 + finer) * cpu_seconds(limit) if trusted.has_limit else 0.0
+            if cost < SECONDS and not trusted.reason(one.programs):
+                cost += (0.5 * (steps + 1) + finer) * cpu_seconds(program)
+        except NonFiniteStateError:  # the budget says so
+            return 1
+        return int(min(MOST, SECONDS / max(cost, 1e-9)))
+
+    @cached_property
+    def case(self) -> Case:
+        """The queries whose causes are sought: the median one if there is time for one alone, or for none."""
+        whole, count = self.subject.main.case, self.affordable
+        return whole.take(whole.few(count) if count > 1 else np.array([self.subject.main.ranked()["median"]]))
 
     @cached_property
     def trusted(self) -> Trusted:
-        return Trusted.of(self.case.model, self.case.query.grid, self.case.source.problem)
+        whole = self.subject.main.case
+        return Trusted.of(whole.model, whole.query.grid, whole.source.problem)
 
     @cached_property
     def budget(self) -> Budget:
@@ -70,13 +102,16 @@ class Causes:
 
     @cached_property
     def commutators(self) -> list[Commutator]:
-        return commutators(self.case, self.trusted, not self.budget.reason)
+        unknown = self.budget.reason if self.affordable else self.trusted.reason(self.case.programs)
+        return commutators(self.case, self.trusted, not unknown)
 
     def budget_section(self) -> Section:
         lead = "The error divided into its causes, and what to do about the largest."
         title = "Where the error comes from"
         if not self.subject.judged:
             return Section("budget", title, lead, missing=self.subject.untested)
+        if not self.affordable:
+            return Section("budget", title, lead, missing=TOO_LONG)
         found = self.budget
         sizes = {name: float(values.mean()) for name, values in found.sizes.items()}
         floors = {term: found.floor.of(term) for term in TERMS if term in sizes}

@@ -20,7 +20,8 @@ from hycop.problems import Problem, find_problem
 from hycop.report.blocks import Block, Code, Facts, Page, Picture, Section, Table, Text, counted, number
 from hycop.report.charts import Series, chart, legend
 from hycop.report.figures import Fields, fields_png
-from hycop.report.subject import MOST, Tell, count_for
+from hycop.report.plan import MOST, planned
+from hycop.report.subject import Tell
 from hycop.schemes import splitting
 
 HORIZONS = (1, 5, 10, 20)
@@ -40,6 +41,8 @@ class Monolithic:
     judged: Sequence[tuple[str, Dataset]]
     untested: str = ""
     options: str = ""
+    remark: str = ""
+    """What was left out, and why."""
 
     @property
     def parameters(self) -> int:
@@ -128,6 +131,8 @@ class Monolithic:
         blocks.append(
             Text("Work counts updates of one channel in one cell; the schemes are not cut to equal work here.")
         )
+        if self.remark:
+            blocks.append(Text(self.remark))
         return Section("errors", "Errors", lead, blocks)
 
     def _queries(self) -> Section:
@@ -193,17 +198,19 @@ def monolithic(
     times = [float(np.round(monolith.time * count, 12)) for count in steps]
     shape = monolith.network.settings.get("shape")
     cells = tuple(shape) if isinstance(shape, list | tuple) else None
-    judged, why = [], ""
+    judged, why, remark = [], "", ""
     for label, split in (("like training (id)", "id"), ("beyond training (ood)", "ood")):
         if split not in problem.splits:
             continue
         tell(f"truth of {problem.name}/{split}", 0.1 if split == "id" else 0.4)
         try:
-            count = samples or count_for(problem, cells)
+            plan = None if samples else planned(problem, split, seed, cells, time=times[-1])
+            count = plan.count if plan is not None else samples or 0
             judged.append((label, problem.sample(count, split, seed, shape=cells, times=times, estimated=0)))
+            remark = plan.remark if plan is not None and plan.remark else remark
         except HyCOPError as error:
             why = f"the truth cannot be computed: {error}"
-    return Monolithic(monolith, problem, folder, judged, why, options).page()
+    return Monolithic(monolith, problem, folder, judged, why, options, remark).page()
 
 
 def _answerable(monolith: Monolith, data: Dataset, most: int) -> Dataset:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,22 +13,20 @@ import numpy as np
 
 from hycop.data import Dataset, load
 from hycop.diagnosis.case import Case
-from hycop.errors import HyCOPError, InvalidInputError
+from hycop.errors import HyCOPError, InvalidInputError, LostSampleError
 from hycop.evaluation import errors_of
 from hycop.files import read_text
 from hycop.grid import Array
 from hycop.model import Answer, Model
 from hycop.problems import Problem, problem_of
+from hycop.report.blocks import counted
+from hycop.report.plan import MOST, Plan, planned
 from hycop.storage import ModelError
 from hycop.surrogate import HyCOP
 from hycop.training.checkpoint import DATA, HISTORY
 
 FRONT = "front.json"
 """The file that makes a folder one of a Pareto front."""
-
-VALUES = 2**17
-FEWEST, MOST = 8, 32
-"""Queries of a split, unless told otherwise: as many as have this many values together, within bounds."""
 
 TRAINED = ("train", "trajectory")
 """Splits from which the queries of training are drawn."""
@@ -42,12 +40,32 @@ Tell = Callable[[str, float], None]
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """Queries with truth and the model's answers. ``label`` says which they are. ``drawn`` ones can be drawn again at
-    other times, since a sample depends on its seed and split alone."""
+    """Queries with truth and the model's answers. ``label`` says which they are, ``remarks`` what was left out and why.
+    ``drawn`` ones can be drawn again at other times, since a sample depends on its seed and split alone."""
 
     label: str
     case: Case
     drawn: Problem | None = None
+    remarks: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, label: str, surrogate: HyCOP, data: Dataset, most: int, remarks: Sequence[str] = ()) -> Judged:
+        """Queries of a dataset. Samples whose answer becomes NaN are left out, as long as most remain."""
+        kept = np.arange(data.samples)
+        frames, lost = data.times.shape[1] - 1, []
+        while True:
+            try:
+                case = Case.of_data(surrogate, data.take(kept), most)
+                break
+            except LostSampleError as error:
+                place = error.sample // frames
+                lost.append(str(error.at(int(kept[place]))))
+                if 2 * len(lost) >= data.samples:
+                    raise
+                kept = np.delete(kept, place)
+        if lost:
+            remarks = (*remarks, f"{counted(len(lost), 'query')} of {data.samples} cannot be answered: {lost[0]}.")
+        return cls(label, replace(case, sample=kept[case.sample], source=data), remarks=tuple(remarks))
 
     @cached_property
     def answer(self) -> Answer:
@@ -157,12 +175,6 @@ def kept_data(folders: Sequence[Path], name: str) -> Dataset | None:
     return None if found is None else load(found)
 
 
-def count_for(problem: Problem, shape: Sequence[int] | None) -> int:
-    """How many queries of a problem are worth their time."""
-    values = len(problem.channels) * int(np.prod([n * problem.refinement for n in shape or problem.shape]))
-    return max(FEWEST, min(MOST, VALUES // values))
-
-
 def subject_of(
     run: Path | HyCOP,
     data: Dataset | None,
@@ -188,12 +200,11 @@ def subject_of(
     }
     subject = Subject(surrogate, problem, [], **about)
     if data is not None:
-        case = Case.of_data(surrogate, data, samples or MOST)
-        return Subject(surrogate, problem, [Judged(f"of {data_file or 'the given data'}", case)], **about)
+        judged = [Judged.of(f"of {data_file or 'the given data'}", surrogate, data, samples or MOST)]
+        return Subject(surrogate, problem, judged, **about)
     judged, why = _drawn(subject, samples, seed, tell) if subject.drawn else ([], "")
     if not judged and (held_out := kept_data(folders, DATA[1])) is not None:
-        case = Case.of_data(surrogate, held_out, samples or MOST)
-        judged = [Judged("held out from training", case)]
+        judged = [Judged.of("held out from training", surrogate, held_out, samples or MOST)]
     why = why or "no data with a truth are at hand: give some with --data FILE"
     return Subject(surrogate, problem, judged, "" if judged else why, **about)
 
@@ -202,21 +213,28 @@ def _drawn(subject: Subject, samples: int | None, seed: int, tell: Tell) -> tupl
     """Fresh queries of the problem, like those of training and beyond them, and why there are none."""
     problem, model = subject.problem, subject.model
     assert problem is not None
-    shape = model.record.config.shape
+    own, boundary = model.record.config.shape, model.box.boundary
     found: list[Judged] = []
-    count = samples or count_for(problem, shape)
     labels = {"id": "like training (id)", "ood": "beyond training (ood)"}
     for place, split in enumerate(each for each in labels if each in problem.splits):
         tell(f"truth of {problem.name}/{split}", 0.02 + 0.15 * place)
         try:
+            plan = (
+                Plan(samples, tuple(own or problem.shape)) if samples else planned(problem, split, seed, own, boundary)
+            )
             # where the problem itself estimates the error of few truths, each takes minutes
-            estimated = min(2, count) if problem.estimated > 2 else 0
-            where: dict[str, Any] = {"shape": shape, "boundary": model.box.boundary}
-            data = problem.sample(count, split, seed, estimated=estimated, **where)
-            case = Case.of_data(subject.surrogate, data, count)
+            estimated = min(2, plan.count) if problem.estimated > 2 else 0
+            data = problem.sample(plan.count, split, seed, shape=plan.shape, boundary=boundary, estimated=estimated)
         except HyCOPError as error:
             if not found and split == "id":
                 return [], f"the truth cannot be computed: {error}"
             continue
-        found.append(Judged(labels[split], case, problem))
+        try:
+            remarks = (plan.remark,) if plan.remark else ()
+            judged = Judged.of(labels[split], subject.surrogate, data, plan.count, remarks)
+        except HyCOPError as error:
+            if not found and split == "id":
+                return [], f"the model cannot answer queries of its own problem: {error}"
+            continue
+        found.append(replace(judged, drawn=problem))
     return found, ""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from asyncio import get_running_loop
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from html import escape
 from typing import Any
 
@@ -23,11 +24,12 @@ from hycop.studio.style import TEMPLATE, TEXT, WIDGET
 from hycop.studio.tables import comparison_table, status_line
 from hycop.surrogate import HyCOP
 
-SETTLED = 250
+SETTLED = 350
 """Milliseconds without a change after which the estimate and the comparison are computed."""
 
-PAUSE = 10
-"""Milliseconds between the parts of what is computed then."""
+PAUSE = 80
+"""Milliseconds between the parts of what is computed then. Panel collects the changes of a widget for 50 ms, so that of
+many only the newest is answered; a change that came during one part is answered before the next."""
 
 STATE, DIFFERENCE, TRUTH = "State", "Error", "Best known"
 
@@ -132,7 +134,7 @@ class Page:
     def _solve(self) -> None:
         self._say("Solving the truth; this may take some seconds …", "good")
         self._turn += 1
-        self._stage(self._turn, (self._solved,), 5 * PAUSE)
+        self._stage(self._turn, (self._solved,), PAUSE)
 
     def _solved(self) -> None:
         self.question = self.session.solve_truth(self.sidebar.read())
@@ -271,15 +273,19 @@ class Page:
     # ------------------------------------------------------------------------------------------- messages
 
     def _guarded(self, call: Callable[[], object]) -> None:
-        """Whatever goes wrong becomes a sentence on the page."""
-        try:
-            call()
-        except HyCOPError as error:
-            self._refuse(str(error))
-        except MemoryError:
-            self._refuse("this is too large for the memory of this machine; ask for fewer cells or a larger tolerance")
-        except Exception as error:
-            self._refuse(f"a fault of hycop: {type(error).__name__}: {error}")
+        """Whatever goes wrong becomes a sentence on the page. All changes go to the browser as one message, which draws
+        once."""
+        with pn.io.hold():
+            try:
+                call()
+            except HyCOPError as error:
+                self._refuse(str(error))
+            except MemoryError:
+                self._refuse(
+                    "this is too large for the memory of this machine; ask for fewer cells or a larger tolerance"
+                )
+            except Exception as error:
+                self._refuse(f"a fault of hycop: {type(error).__name__}: {error}")
         if pn.state.curdoc is None:  # a server notices changes of figures by itself, a notebook does not
             pn.io.push_notebook(*self._figures)
 
@@ -290,8 +296,14 @@ class Page:
         role = "alert" if kind == "alert" else "status"
         self.message.object = f"<p class='{kind}' role='{role}'>{escape(text)}</p>" if text else ""
 
-    def _silently(self) -> Any:
-        return _Flag(self)
+    @contextmanager
+    def _silently(self) -> Iterator[None]:
+        """Changes of the page's own widgets within the block are not the user's."""
+        before, self._quiet = self._quiet, True
+        try:
+            yield
+        finally:
+            self._quiet = before
 
     # ------------------------------------------------------------------------------------------- layout
 
@@ -339,19 +351,6 @@ class Page:
             sizing_mode="stretch_width",
         )
         return pn.Row(self.sidebar.layout(), main, sizing_mode="stretch_width", name="studio")
-
-
-class _Flag:
-    """While it is held, changes of the page's own widgets are not the user's."""
-
-    def __init__(self, page: Page) -> None:
-        self.page = page
-
-    def __enter__(self) -> None:
-        self.before, self.page._quiet = self.page._quiet, True
-
-    def __exit__(self, *_: object) -> None:
-        self.page._quiet = self.before
 
 
 def _loop_runs() -> bool:
