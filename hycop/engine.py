@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import cached_property
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +20,10 @@ from hycop.query import Query, Setting
 
 NEVER = np.iinfo(np.int64).max
 
+ENGINES, MOST_KEPT = 16, 2**13
+"""How many engines are kept for settings that come again, each of at most so many modes, summed over samples and axes:
+20 MB in all."""
+
 
 class Plan(NamedTuple):
     """The moves of every sample; a move is a group of neighbouring steps that run as one. ``kind[sample, k]`` indexes
@@ -29,9 +33,11 @@ class Plan(NamedTuple):
     kind: Array
     durations: Array
     step: Array
+    alike: bool
+    """Whether all samples have the same steps."""
 
     def take(self, samples: Array) -> Plan:
-        return Plan(self.kind[samples], self.durations[samples], self.step[samples])
+        return Plan(self.kind[samples], self.durations[samples], self.step[samples], self.alike)
 
 
 class Engine:
@@ -41,6 +47,7 @@ class Engine:
     """
 
     def __init__(self, names: tuple[str, ...], used: Mapping[int, Primitive], setting: Setting) -> None:
+        """For a setting that was met before, ``Engine.tied`` saves the time."""
         self.names = names
         self.setting = setting
         self.primitives = used
@@ -55,7 +62,19 @@ class Engine:
 
     @classmethod
     def of(cls, programs: ProgramBatch, dictionary: Dictionary, setting: Setting) -> Engine:
-        return cls(programs.names, used_primitives(programs, dictionary, setting), setting)
+        return cls.tied(programs.names, used_primitives(programs, dictionary, setting), setting)
+
+    @classmethod
+    def tied(cls, names: tuple[str, ...], used: Mapping[int, Primitive], setting: Setting) -> Engine:
+        """The engine of these primitives in this setting, one that was made before if there is one. Large batches and
+        primitives that may change are not kept."""
+        if setting.batch * sum(setting.grid.shape) > MOST_KEPT or not all(map(_is_value, used.values())):
+            return cls(names, used, setting)
+        return _kept(names, tuple(used.items()), _Content(setting))
+
+    @cached_property
+    def transform_work(self) -> Array:
+        return transform_work(self.setting)
 
     @cached_property
     def stacked(self) -> dict[int, tuple[tuple[str, ...], tuple[Array, ...]]]:
@@ -79,6 +98,16 @@ class Engine:
 
     def in_cache(self, plan: Plan) -> Moves:
         """The programs in a form that runs from first move to last in cache; only where ``fits_cache``."""
+        return Moves(self._moves[plan.kind], plan.durations, *self._rates)
+
+    @cached_property
+    def _moves(self) -> Array:
+        """The move of each kind, and at the end that of EMPTY."""
+        return np.array([*(CONVOLUTION if ops[0] in self.symbols else ops[0] for ops in self.kinds), END])
+
+    @cached_property
+    def _rates(self) -> tuple[Array, tuple[Array, ...]]:
+        """Rates of growth (name, batch), and those in Fourier space (batch, name, mode) of each axis."""
         batch, names = self.setting.batch, len(self.names)
         rates = tuple(np.zeros((batch, names, n), dtype=np.complex128) for n in self.setting.grid.shape)
         growth = np.zeros((names, batch))
@@ -88,8 +117,7 @@ class Engine:
                     axis[:, op] = rate
             elif hasattr(primitive, "growth"):
                 growth[op] = primitive.growth(self.setting)
-        moves = [CONVOLUTION if ops[0] in self.symbols else ops[0] for ops in self.kinds]
-        return Moves(np.array([*moves, END])[plan.kind], plan.durations, growth, rates)
+        return growth, rates
 
     def of_setting(self, samples: Array | slice) -> Engine:
         """The engine for some samples (repeats allowed), without their rates: enough for the work of a move."""
@@ -111,7 +139,7 @@ class Engine:
         step = np.full(durations.shape, NEVER)
         alike = (programs.ops == programs.ops[:1]).all() and programs.durations.all()
         longest = (self._plan_alike if alike else self._plan_each)(programs, kind, durations, step)
-        return Plan(kind[:, :longest], durations[:, :longest], step[:, :longest])
+        return Plan(kind[:, :longest], durations[:, :longest], step[:, :longest], bool(alike))
 
     def _plan_alike(self, programs: ProgramBatch, kind: Array, durations: Array, step: Array) -> int:
         """Fills the plan where all samples have one pattern and no step of zero duration; returns the number of
@@ -159,12 +187,54 @@ class Engine:
         ops = self.kinds[kind]
         if len(ops) == 1:
             return self.primitives[ops[0]].work(u, durations[:, ops[0]], self.setting)
-        alone, total = used.sum(axis=1) == 1, transform_work(self.setting)
+        alone, total = used.sum(axis=1) == 1, self.transform_work
         for op in ops if alone.any() else ():
             mine = alone & used[:, op]
             if mine.any():
                 total = np.where(mine, self.primitives[op].work(u, durations[:, op], self.setting), total)
         return total
+
+    def work_alike(self, u: Array, durations: Array, used: Sequence[bool]) -> Array:
+        """``work`` of a move where every sample uses the same operators (name,)."""
+        ops = [op for op, there in enumerate(used) if there]
+        if len(ops) > 1:
+            return self.transform_work
+        return self.primitives[ops[0]].work(u, durations[:, ops[0]], self.setting)
+
+
+class _Content:
+    """A setting that equals every other one of the same content."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting, grid = setting, setting.grid
+        values = [grid.lengths.tobytes(), *(value.tobytes() for value in setting.params.values())]
+        self.key = grid.shape, grid.boundary, setting.channels, *setting.params, *values
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Content) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+def _is_value(primitive: Primitive) -> bool:
+    """Whether a primitive is a frozen dataclass of such values: what equals it is the same, now and later."""
+    kind = getattr(type(primitive), "__dataclass_params__", None)
+    if kind is None or not (kind.frozen and kind.eq):
+        return False
+    try:
+        hash(primitive)
+    except TypeError:
+        return False
+    return True
+
+
+@lru_cache(maxsize=ENGINES)
+def _kept(names: tuple[str, ...], used: tuple[tuple[int, Primitive], ...], content: _Content) -> Engine:
+    setting = content.setting  # with copies of its arrays, because the caller may write into them
+    grid = changed(setting.grid, lengths=setting.grid.lengths.copy())
+    params = {name: value.copy() for name, value in setting.params.items()}
+    return Engine(names, dict(used), changed(setting, grid=grid, params=params))
 
 
 class Walk:

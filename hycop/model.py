@@ -134,9 +134,6 @@ class Model:
         programs, values, outside = self.compose(query)
         own = measure(programs, self.dictionary, query, refinement=self.refinement)
         features = dict(zip(self.scope.view.features.names, values.features.T, strict=True))
-        calibration = self.calibration_for(query)
-        # what is doubled without a calibration is the distance to a grid twice as fine
-        ladder = replace(self, calibration=calibration).ladder
         refinement = np.full(query.batch, self.refinement)
         if tol is None:
             return Answer(
@@ -146,9 +143,10 @@ class Model:
                 features,
                 outside,
                 refinement,
-                lambda: estimate(ladder, query, own, calibration),
+                lambda: estimate(self._ladder_for(query), query, own, self.calibration_for(query)),
                 problem=self.equation.name,
             )
+        ladder, calibration = self._ladder_for(query), self.calibration_for(query)
         reached = to_tolerance(ladder, query, own, calibration, checked_tolerance(tol))
         for cut in np.unique(reached.levels[:, 0]).tolist():
             programs = chosen(reached.levels[:, 0] == cut, ladder.programs(query, cut), programs)
@@ -189,6 +187,10 @@ class Model:
         """The calibration, if it holds: other primitives or boundaries than those of training have another."""
         trained = not self.scope.untrained and query.grid.boundary == self.scope.boundary
         return self.calibration if trained else None
+
+    def _ladder_for(self, query: Query) -> Ladder:
+        # what is doubled without a calibration is the distance to a grid twice as fine
+        return replace(self, calibration=self.calibration_for(query)).ladder
 
     def solve(self, query: Query) -> Outcome:
         """The states at the query times, and the work they took."""

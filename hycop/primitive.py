@@ -250,4 +250,4 @@ def sub_steps(wanted: Array) -> Array:
 def update_work(setting: Setting, updates: float | Array) -> Array:
     """Work of a number of sweeps over all channel-cells, per sample."""
     per_sweep = float(len(setting.channels) * setting.grid.cells)
-    return np.broadcast_to(np.asarray(updates, dtype=np.float64) * per_sweep, (setting.batch,)).copy()
+    return np.full(setting.batch, np.asarray(updates, dtype=np.float64) * per_sweep)

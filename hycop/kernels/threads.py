@@ -20,6 +20,9 @@ def threads_for(updates: float) -> int:
 def sharing(updates: float) -> Iterator[None]:
     """Within the block Numba's parallel loops use no more threads than so many updates can feed."""
     before = numba.get_num_threads()
+    if threads_for(updates) == before:  # setting the number takes as long as a small loop
+        yield
+        return
     numba.set_num_threads(threads_for(updates))
     try:
         yield
