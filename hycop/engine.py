@@ -14,15 +14,24 @@ from hycop.grid import Array, changed
 from hycop.kernels.convolution import convolves
 from hycop.kernels.programs import CONVOLUTION, END, Moves
 from hycop.kernels.spectral import evolve
-from hycop.primitive import Primitive, boundaries_of, checked_cells, is_reversible, transform_work, transforms_of
+from hycop.primitive import (
+    Content,
+    Primitive,
+    boundaries_of,
+    checked_cells,
+    is_reversible,
+    may_be_kept,
+    symbol_of,
+    transform_work,
+    transforms_of,
+)
 from hycop.program import EMPTY, ProgramBatch
 from hycop.query import Query, Setting
 
 NEVER = np.iinfo(np.int64).max
 
-ENGINES, MOST_KEPT = 16, 2**13
-"""How many engines are kept for settings that come again, each of at most so many modes, summed over samples and axes:
-20 MB in all."""
+ENGINES = 16
+"""How many engines are kept for settings that come again, 20 MB in all at most."""
 
 
 class Plan(NamedTuple):
@@ -51,7 +60,7 @@ class Engine:
         self.names = names
         self.setting = setting
         self.primitives = used
-        self.symbols = {op: one.symbol(setting) for op, one in self.primitives.items() if hasattr(one, "symbol")}
+        self.symbols = {op: symbol_of(one, setting) for op, one in self.primitives.items() if hasattr(one, "symbol")}
         groups: dict[object, list[int]] = {}
         for op in used:
             groups.setdefault(self.symbols[op].transforms if op in self.symbols else op, []).append(op)
@@ -66,11 +75,10 @@ class Engine:
 
     @classmethod
     def tied(cls, names: tuple[str, ...], used: Mapping[int, Primitive], setting: Setting) -> Engine:
-        """The engine of these primitives in this setting, one that was made before if there is one. Large batches and
-        primitives that may change are not kept."""
-        if setting.batch * sum(setting.grid.shape) > MOST_KEPT or not all(map(_is_value, used.values())):
+        """The engine of these primitives in this setting, one that was made before if there is one."""
+        if not all(may_be_kept(primitive, setting) for primitive in used.values()):
             return cls(names, used, setting)
-        return _kept(names, tuple(used.items()), _Content(setting))
+        return _kept(names, tuple(used.items()), Content(setting))
 
     @cached_property
     def transform_work(self) -> Array:
@@ -202,39 +210,9 @@ class Engine:
         return self.primitives[ops[0]].work(u, durations[:, ops[0]], self.setting)
 
 
-class _Content:
-    """A setting that equals every other one of the same content."""
-
-    def __init__(self, setting: Setting) -> None:
-        self.setting, grid = setting, setting.grid
-        values = [grid.lengths.tobytes(), *(value.tobytes() for value in setting.params.values())]
-        self.key = grid.shape, grid.boundary, setting.channels, *setting.params, *values
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Content) and self.key == other.key
-
-    def __hash__(self) -> int:
-        return hash(self.key)
-
-
-def _is_value(primitive: Primitive) -> bool:
-    """Whether a primitive is a frozen dataclass of such values: what equals it is the same, now and later."""
-    kind = getattr(type(primitive), "__dataclass_params__", None)
-    if kind is None or not (kind.frozen and kind.eq):
-        return False
-    try:
-        hash(primitive)
-    except TypeError:
-        return False
-    return True
-
-
 @lru_cache(maxsize=ENGINES)
-def _kept(names: tuple[str, ...], used: tuple[tuple[int, Primitive], ...], content: _Content) -> Engine:
-    setting = content.setting  # with copies of its arrays, because the caller may write into them
-    grid = changed(setting.grid, lengths=setting.grid.lengths.copy())
-    params = {name: value.copy() for name, value in setting.params.items()}
-    return Engine(names, dict(used), changed(setting, grid=grid, params=params))
+def _kept(names: tuple[str, ...], used: tuple[tuple[int, Primitive], ...], content: Content) -> Engine:
+    return Engine(names, dict(used), content.copied())
 
 
 class Walk:

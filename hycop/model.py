@@ -216,8 +216,9 @@ class Model:
         seen = Observed(query, self.equation)
         values = self.scope.view.values(seen)
         barred = barred_primitives(self.dictionary, query)
-        programs = self._programs(seen, values, barred)
-        outside = self.scope.outside(query, values)
+        beyond = self.scope.beyond(query, values)
+        programs = self._programs(seen, values, beyond, barred)
+        outside = self.scope.outside(query, beyond)
         return Composition(programs, values, outside if barred is None else {**outside, **_used(programs, barred)})
 
     def programs(self, query: Query, dictionary: Dictionary | None = None) -> ProgramBatch:
@@ -226,13 +227,15 @@ class Model:
             return self.uncorrected.programs(self.corrected(query), dictionary)
         model = self if dictionary is None else replace(self, dictionary=dictionary)
         seen = Observed(query, self.equation)
-        return model._programs(seen, self.scope.view.values(seen), barred_primitives(model.dictionary, query))
+        values = self.scope.view.values(seen)
+        barred = barred_primitives(model.dictionary, query)
+        return model._programs(seen, values, self.scope.beyond(query, values), barred)
 
     def outside_training(self, query: Query) -> Mapping[str, Array]:
         """Which queries (batch,) lie outside what was trained, by the reason."""
         return self.compose(query).outside
 
-    def _programs(self, seen: Observed, values: Values, barred: Array | None) -> ProgramBatch:
+    def _programs(self, seen: Observed, values: Values, beyond: Array, barred: Array | None) -> ProgramBatch:
         """The policy's programs, or the classical ones where the gate has decided so; for times beyond the training's
         either is repeated, or the classical one follows the policy's."""
         query, segments = seen.query, self.segments(seen)
@@ -249,6 +252,8 @@ class Model:
             learned = _followed(learned, _repeated(self._classical(part), segments - self.substeps))
         else:
             learned = _repeated(learned, segments)
+        if own is values and not beyond.any():  # so that no query is clipped or far
+            return learned
         outside = np.zeros(query.batch, dtype=bool)
         if self.gate.classical_when_clipped:
             outside |= self.scope.view.outside(values).any(axis=1)

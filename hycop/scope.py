@@ -165,21 +165,25 @@ class Scope:
             out |= ((given < low - width) | (given - high > width)).any(axis=1)
         return out
 
-    def outside(self, query: Query, values: Values) -> dict[str, Array]:
-        """Which queries (batch,) lie outside training, by the reason: a feature, a coefficient, the time, the boundary
-        or a primitive. Only reasons that apply are listed. The initial state itself is always inside."""
-        (low, high), given, later = self._bounds, self._given(query), query.time > 0
-        names = [*self.view.names, *self.constants, *self.coefficients]
-        beyond = (given < low) | (given > high)
-        flags = [self.view.outside(values), self._other_constants(query), beyond]
+    def beyond(self, query: Query, values: Values) -> Array:
+        """Which features, constants, other coefficients and time lie outside their trained ranges, (batch, name). A
+        query that is ``far`` has one that does."""
+        (low, high), given = self._bounds, self._given(query)
+        flags = [self.view.outside(values), self._other_constants(query), (given < low) | (given > high)]
         if self.longest_time is not None:
-            names.append("time")
             flags.append((query.time > self.longest_time * (1 + TIME_TOLERANCE))[:, None])
-        asked = np.concatenate(flags, axis=1) & later[:, None]
-        found: dict[str, Array] = {}
-        for index in np.flatnonzero(asked.any(axis=0)).tolist():  # a coefficient may have the name of a feature
-            name = names[index]
-            found[name] = found.get(name, False) | asked[:, index]
+        return np.concatenate(flags, axis=1)
+
+    def outside(self, query: Query, beyond: Array) -> dict[str, Array]:
+        """Which queries (batch,) lie outside training, by the reason: a feature, a coefficient, the time, the boundary
+        or a primitive. Only reasons that apply are listed. The initial state itself is always inside. ``beyond`` is
+        that of the queries."""
+        later, found = query.time > 0, dict[str, Array]()
+        names = (*self.view.names, *self.constants, *self.coefficients, "time")
+        for index in np.flatnonzero(beyond.any(axis=0)).tolist():  # a coefficient may have the name of a feature
+            outside = beyond[:, index] & later
+            if outside.any():
+                found[names[index]] = found.get(names[index], False) | outside
         reasons = [f"primitive {name}" for name in self.untrained]
         if query.grid.boundary != self.boundary:
             reasons.append(f"boundary {query.grid.boundary_name}")

@@ -76,7 +76,7 @@ class Observed:
             u = self.query.u0[:, position].astype(np.float64, copy=False)
             for modes, _ in reversed(self._axes):  # the last axis becomes the first, until all are in order again
                 u = np.moveaxis(_product(u, modes), -1, 1)
-            self._energies[position] = u * u / self.grid.cells
+            self._energies[position] = np.ascontiguousarray(u) ** 2 / self.grid.cells
         return self._energies[position]
 
     @cached_property

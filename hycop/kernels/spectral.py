@@ -108,13 +108,18 @@ def evolve(u: Array, transforms: tuple[str, ...], rates: tuple[Array, ...], dura
         return convolve(u, rates, durations)
     # complex even for real rates, because other operators of the batch decide whether they come as such
     dtype = np.complex128 if "fourier" in transforms else np.float64
+    half = max((axis for axis, name in enumerate(transforms) if name == "fourier"), default=-1)
     multipliers = []
-    for rate in rates:
-        exponents = np.zeros((rate.shape[0], rate.shape[2]), dtype)
+    for axis, rate in enumerate(rates):
+        modes = u.shape[2 + axis] // 2 + 1 if axis == half else u.shape[2 + axis]
+        exponents = np.zeros((rate.shape[0], modes), dtype)
+        sums = exponents.view(np.float64)
         for op in range(rate.shape[1]):
             tau = durations[:, op, None]
-            # as pairs of real numbers, and only where there is a duration: a rate may be infinite
-            sums, parts = exponents.view(np.float64), rate[:, op].astype(dtype).view(np.float64)
-            sums += np.multiply(parts, tau, out=np.zeros_like(sums), where=tau != 0)
-        multipliers.append(np.exp(exponents))
+            parts = rate[:, op, :modes].astype(dtype).view(np.float64)  # as pairs of real numbers
+            if tau.all():
+                sums += parts * tau
+            else:  # only where there is a duration: a rate may be infinite
+                sums += np.multiply(parts, tau, out=np.zeros_like(sums), where=tau != 0)
+        multipliers.append(np.exp(exponents, out=exponents))
     return multiply_modes(u, transforms, tuple(multipliers))
