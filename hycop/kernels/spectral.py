@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from typing import Any
 
 import numba
@@ -32,6 +33,7 @@ def _scale_modes(modes: Array, first: Array, second: Array, last: Array) -> None
                         modes[sample, channel, i, j, k] *= factor * last[sample, k]
 
 
+@lru_cache(maxsize=64)
 def _axes_with(transforms: tuple[str, ...], kind: str) -> tuple[int, ...]:
     return tuple(2 + axis for axis, name in enumerate(transforms) if name == kind)
 
@@ -81,10 +83,12 @@ def weigh_modes(u: Array, transforms: tuple[str, ...], weights: tuple[Array, ...
 
 def multiply_modes(u: Array, transforms: tuple[str, ...], multipliers: tuple[Array, ...]) -> Array:
     """Transform each axis of u (batch, channel, *grid), multiply by Π_axis multiplier[axis][sample, mode], and back."""
+    if u.size <= BLOCK:
+        return _multiplied(u, transforms, multipliers, 1)
     threads = numba.get_num_threads()
     samples = max(1, BLOCK // max(1, u[:1].size))
     if u.shape[0] <= samples or u.shape[0] < threads:
-        return _multiplied(u, transforms, multipliers, threads if u.size > BLOCK else 1)
+        return _multiplied(u, transforms, multipliers, threads)
     out = np.empty(u.shape, dtype=u.dtype)
 
     def advance(start: int) -> None:

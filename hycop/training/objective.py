@@ -21,7 +21,7 @@ from hycop.training.config import TrainingConfig
 ROWS = 2048
 """Most programs that run together."""
 
-BLOCK = 64
+BLOCK = 16
 """Queries whose normal equations are summed by one worker; fixed, so that sums do not depend on the workers."""
 
 COSTED = 32
