@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import inf, log2
 from numbers import Real
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -211,20 +211,18 @@ def may_be_kept(primitive: object, setting: Setting) -> bool:
     return True
 
 
-class Diagonal(Protocol):
-    """A primitive that has a symbol."""
-
-    def symbol(self, setting: Setting) -> Symbol: ...
-
-
-def symbol_of(primitive: Diagonal, setting: Setting) -> Symbol:
-    """The symbol of a primitive, one that was made before if there is one. Do not write into its arrays."""
-    return _kept(primitive, Content(setting)) if may_be_kept(primitive, setting) else primitive.symbol(setting)
+def symbol_of(primitive: Any, setting: Setting) -> Symbol:
+    """The symbol of a primitive that has one, made before if possible. Do not write into its arrays."""
+    if may_be_kept(primitive, setting):
+        return _kept(primitive, Content(setting))
+    made: Symbol = primitive.symbol(setting)
+    return made
 
 
 @lru_cache(maxsize=SYMBOLS)
-def _kept(primitive: Diagonal, content: Content) -> Symbol:
-    return primitive.symbol(content.setting)
+def _kept(primitive: Any, content: Content) -> Symbol:
+    made: Symbol = primitive.symbol(content.copied())
+    return made
 
 
 def transforms_of(grid: Grid) -> tuple[str, ...]:

@@ -102,7 +102,7 @@ class Turning:
 class WithList(SpectralAdvection):
     """Frozen, but what it holds is not."""
 
-    factors: list[float]  # type: ignore[misc]
+    factors: list[float]
 
 
 def test_what_may_change_is_not_kept() -> None:

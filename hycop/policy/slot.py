@@ -191,8 +191,8 @@ class SlotPolicy:
             logits = logits + np.where(group.shared, theta[:, group.free], 0.0)
         logits = logits[:, None]
         if group.tilts:
-            slopes = sum(phi * theta[:, places] for phi, places in group.tilts)
-            logits = logits + seen_by(slopes, inputs.features)
+            first, *others = (phi * theta[:, places] for phi, places in group.tilts)
+            logits = logits + seen_by(sum(others, first), inputs.features)
         # against overflow; within each group, because large logits of one primitive must not make the weights of
         # another vanish
         weights = np.exp(logits - np.maximum.reduceat(logits, group.starts, axis=2)[..., group.member])
