@@ -17,13 +17,15 @@ import numba
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import engine, gas, memory, muscl, population, spectral, studio, training
+from benchmarks import answer, engine, gas, memory, muscl, population, spectral, start, studio, training
 from benchmarks.measure import Ratio
 
 TOPICS: dict[str, Callable[[], list[Ratio]]] = {
     "spectral": spectral.measure,
     "muscl": muscl.measure,
     "engine": engine.measure,
+    "answer": answer.measure,
+    "start": start.measure,
     "memory": memory.measure,
     "gas": gas.measure,
     "population": population.measure,

@@ -5,9 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from hycop.dictionary import Dictionary
+from hycop.features import FeatureMap
 from hycop.grid import Grid
+from hycop.model import Box, Model, Record
+from hycop.policy import Allotment, Pattern, SlotPolicy
 from hycop.primitives import ExactLogistic, SpectralAdvection, SpectralDiffusion
+from hycop.problems import find_problem
 from hycop.query import Channel, Query, Setting
+from hycop.scope import Scope, View
+from hycop.surrogate import HyCOP
+from hycop.training import Gate, configured
 
 SPECTRAL = Dictionary({"advection": SpectralAdvection(), "diffusion": SpectralDiffusion(), "reaction": ExactLogistic()})
 
@@ -24,3 +31,24 @@ def adr_query(batch: int, cells: int, axes: int = 2, seed: int = 0) -> Query:
     params = {letter + axis: rng.uniform(*bounds, batch) for letter, bounds in ranges.items() for axis in "xyz"[:axes]}
     params["r"] = rng.uniform(0.5, 2.0, batch)
     return Query(u[:, None], Setting(grid, (Channel("u"),), params), np.full(batch, 0.2))
+
+
+def adr_model(steps: Pattern, seed: int = 0) -> HyCOP:
+    """A model of ``adr2d`` as training makes it, but with parameters drawn at random: what an answer takes depends on
+    its steps, not on who wrote them."""
+    problem = find_problem("adr2d")
+    equation, query = problem.equation, problem.queries(64, "train", seed)
+    view = View.of(FeatureMap(equation.features or ()), FeatureMap(()), query)
+    policy = SlotPolicy((steps,), Allotment.of(SPECTRAL, equation.processes, "consistent"), len(view.features.names))
+    return HyCOP.of(
+        Model(
+            equation=equation,
+            dictionary=SPECTRAL,
+            policy=policy,
+            theta=0.1 * np.random.default_rng(seed).standard_normal(policy.size),
+            scope=Scope.of(equation, view, [query]),
+            gate=Gate(True, "ABABA", 0.1, 0.2, 0.1, 0.2, False, 1.0, 1.0, 200),
+            box=Box(tuple(query.grid.lengths[0].tolist()), query.grid.boundary),
+            record=Record(configured("quick"), seed, "", {}),
+        )
+    )

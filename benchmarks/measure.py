@@ -6,7 +6,7 @@ import time
 import tracemalloc
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from statistics import median
+from statistics import median, quantiles
 
 PAUSE = 0.02
 """Seconds between calls: threads that still spin after the last one would take the cores from the next."""
@@ -28,15 +28,21 @@ class Ratio:
         return self.value >= self.goal if self.at_least else self.value <= self.goal
 
 
-def interleaved(calls: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
-    """Seconds of every call in every round; in a round each is called once, after a first round that only warms up."""
+def interleaved(
+    calls: Mapping[str, Callable[[], object]],
+    rounds: int,
+    clock: Callable[[], float] = time.perf_counter,
+    pause: float = PAUSE,
+) -> dict[str, list[float]]:
+    """Seconds of every call in every round; in a round each is called once, after a first round that only warms up.
+    With ``time.process_time`` as the clock they are CPU seconds of all threads."""
     seconds: dict[str, list[float]] = {name: [] for name in calls}
     for turn in range(rounds + 1):
         for name, call in calls.items():
-            time.sleep(PAUSE)
-            start = time.perf_counter()
+            time.sleep(pause)
+            start = clock()
             call()
-            elapsed = time.perf_counter() - start
+            elapsed = clock() - start
             if turn:
                 seconds[name].append(elapsed)
     return seconds
@@ -52,6 +58,15 @@ def median_ratio(seconds: Mapping[str, list[float]], top: str | tuple[str, ...],
 def milliseconds(seconds: Mapping[str, list[float]]) -> str:
     """The median of every call, for the reader."""
     return ", ".join(f"{name} {1e3 * median(values):.1f} ms" for name, values in seconds.items())
+
+
+def spread(seconds: Mapping[str, list[float]]) -> str:
+    """Median and quartiles of every call, for the reader."""
+    parts = []
+    for name, values in seconds.items():
+        low, middle, high = quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3
+        parts.append(f"{name} {1e3 * middle:.3g} ms ({1e3 * low:.3g}–{1e3 * high:.3g})")
+    return ", ".join(parts)
 
 
 def peak_bytes(call: Callable[[], object]) -> int:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import cached_property
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -14,11 +14,24 @@ from hycop.grid import Array, changed
 from hycop.kernels.convolution import convolves
 from hycop.kernels.programs import CONVOLUTION, END, Moves
 from hycop.kernels.spectral import evolve
-from hycop.primitive import Primitive, boundaries_of, checked_cells, is_reversible, transform_work, transforms_of
+from hycop.primitive import (
+    Content,
+    Primitive,
+    boundaries_of,
+    checked_cells,
+    is_reversible,
+    may_be_kept,
+    symbol_of,
+    transform_work,
+    transforms_of,
+)
 from hycop.program import EMPTY, ProgramBatch
 from hycop.query import Query, Setting
 
 NEVER = np.iinfo(np.int64).max
+
+ENGINES = 16
+"""How many engines are kept for settings that come again, 20 MB in all at most."""
 
 
 class Plan(NamedTuple):
@@ -29,9 +42,11 @@ class Plan(NamedTuple):
     kind: Array
     durations: Array
     step: Array
+    alike: bool
+    """Whether all samples have the same steps."""
 
     def take(self, samples: Array) -> Plan:
-        return Plan(self.kind[samples], self.durations[samples], self.step[samples])
+        return Plan(self.kind[samples], self.durations[samples], self.step[samples], self.alike)
 
 
 class Engine:
@@ -41,10 +56,11 @@ class Engine:
     """
 
     def __init__(self, names: tuple[str, ...], used: Mapping[int, Primitive], setting: Setting) -> None:
+        """For a setting that was met before, ``Engine.tied`` saves the time."""
         self.names = names
         self.setting = setting
         self.primitives = used
-        self.symbols = {op: one.symbol(setting) for op, one in self.primitives.items() if hasattr(one, "symbol")}
+        self.symbols = {op: symbol_of(one, setting) for op, one in self.primitives.items() if hasattr(one, "symbol")}
         groups: dict[object, list[int]] = {}
         for op in used:
             groups.setdefault(self.symbols[op].transforms if op in self.symbols else op, []).append(op)
@@ -55,7 +71,18 @@ class Engine:
 
     @classmethod
     def of(cls, programs: ProgramBatch, dictionary: Dictionary, setting: Setting) -> Engine:
-        return cls(programs.names, used_primitives(programs, dictionary, setting), setting)
+        return cls.tied(programs.names, used_primitives(programs, dictionary, setting), setting)
+
+    @classmethod
+    def tied(cls, names: tuple[str, ...], used: Mapping[int, Primitive], setting: Setting) -> Engine:
+        """The engine of these primitives in this setting, one that was made before if there is one."""
+        if not all(may_be_kept(primitive, setting) for primitive in used.values()):
+            return cls(names, used, setting)
+        return _kept(names, tuple(used.items()), Content(setting))
+
+    @cached_property
+    def transform_work(self) -> Array:
+        return transform_work(self.setting)
 
     @cached_property
     def stacked(self) -> dict[int, tuple[tuple[str, ...], tuple[Array, ...]]]:
@@ -79,6 +106,16 @@ class Engine:
 
     def in_cache(self, plan: Plan) -> Moves:
         """The programs in a form that runs from first move to last in cache; only where ``fits_cache``."""
+        return Moves(self._moves[plan.kind], plan.durations, *self._rates)
+
+    @cached_property
+    def _moves(self) -> Array:
+        """The move of each kind, and at the end that of EMPTY."""
+        return np.array([*(CONVOLUTION if ops[0] in self.symbols else ops[0] for ops in self.kinds), END])
+
+    @cached_property
+    def _rates(self) -> tuple[Array, tuple[Array, ...]]:
+        """Rates of growth (name, batch), and those in Fourier space (batch, name, mode) of each axis."""
         batch, names = self.setting.batch, len(self.names)
         rates = tuple(np.zeros((batch, names, n), dtype=np.complex128) for n in self.setting.grid.shape)
         growth = np.zeros((names, batch))
@@ -88,8 +125,7 @@ class Engine:
                     axis[:, op] = rate
             elif hasattr(primitive, "growth"):
                 growth[op] = primitive.growth(self.setting)
-        moves = [CONVOLUTION if ops[0] in self.symbols else ops[0] for ops in self.kinds]
-        return Moves(np.array([*moves, END])[plan.kind], plan.durations, growth, rates)
+        return growth, rates
 
     def of_setting(self, samples: Array | slice) -> Engine:
         """The engine for some samples (repeats allowed), without their rates: enough for the work of a move."""
@@ -111,7 +147,7 @@ class Engine:
         step = np.full(durations.shape, NEVER)
         alike = (programs.ops == programs.ops[:1]).all() and programs.durations.all()
         longest = (self._plan_alike if alike else self._plan_each)(programs, kind, durations, step)
-        return Plan(kind[:, :longest], durations[:, :longest], step[:, :longest])
+        return Plan(kind[:, :longest], durations[:, :longest], step[:, :longest], bool(alike))
 
     def _plan_alike(self, programs: ProgramBatch, kind: Array, durations: Array, step: Array) -> int:
         """Fills the plan where all samples have one pattern and no step of zero duration; returns the number of
@@ -159,12 +195,24 @@ class Engine:
         ops = self.kinds[kind]
         if len(ops) == 1:
             return self.primitives[ops[0]].work(u, durations[:, ops[0]], self.setting)
-        alone, total = used.sum(axis=1) == 1, transform_work(self.setting)
+        alone, total = used.sum(axis=1) == 1, self.transform_work
         for op in ops if alone.any() else ():
             mine = alone & used[:, op]
             if mine.any():
                 total = np.where(mine, self.primitives[op].work(u, durations[:, op], self.setting), total)
         return total
+
+    def work_alike(self, u: Array, durations: Array, used: Sequence[bool]) -> Array:
+        """``work`` of a move where every sample uses the same operators (name,)."""
+        ops = [op for op, there in enumerate(used) if there]
+        if len(ops) > 1:
+            return self.transform_work
+        return self.primitives[ops[0]].work(u, durations[:, ops[0]], self.setting)
+
+
+@lru_cache(maxsize=ENGINES)
+def _kept(names: tuple[str, ...], used: tuple[tuple[int, Primitive], ...], content: Content) -> Engine:
+    return Engine(names, dict(used), content.copied())
 
 
 class Walk:

@@ -23,7 +23,6 @@ from math import ceil
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import linprog
 
 from hycop.data import Dataset
 from hycop.dictionary import Dictionary
@@ -285,6 +284,8 @@ def _quantile_curve(x: Array, y: Array) -> tuple[float, float]:
     x, y = x[finite], y[finite]
     if x.size < LEAST_CURVED or np.ptp(x) < 1e-6:
         return 0.0, 0.0
+    from scipy.optimize import linprog  # takes a second to import
+
     curve, unit = np.stack([np.ones(x.size), x, x**2], axis=1), np.eye(x.size)
     cost = np.concatenate([np.zeros(6), np.full(x.size, COVERED), np.full(x.size, 1 - COVERED)])
     found = linprog(cost, A_eq=np.hstack([curve, -curve, unit, -unit]), b_eq=y, method="highs")

@@ -83,7 +83,7 @@ def _execute(
     per_sample = _COPIES * query.u0[:1].nbytes + 16 * sum(query.grid.shape) * (2 * len(used) + 3)
     part = max(1, int(memory // per_sample))
     if members > 1 or part >= batch:
-        engine = Engine(programs.names, used, query.setting)
+        engine = Engine.tied(programs.names, used, query.setting)
         if members == 1 or engine.fits_cache(query.u0.shape):
             return _execute_part(engine, programs, dictionary, query, metered, strict)
         tiled = query.take(np.tile(np.arange(batch), members))
@@ -95,7 +95,7 @@ def _execute(
     for start in range(0, batch, part):
         chosen = slice(start, start + part)
         some, asked = programs.take(chosen), query.take(chosen)
-        engine = Engine(programs.names, used, asked.setting)
+        engine = Engine.tied(programs.names, used, asked.setting)
         try:
             states[chosen], work[chosen] = _execute_part(engine, some, dictionary, asked, metered, strict)
         except SampleError as error:
@@ -116,7 +116,7 @@ def _execute_part(
             raise
         step = _step_text(programs, error.sample, error.slot)
         raise ForeignError(error.sample, f" at {step}{error.args[1]}") from error.__cause__
-    if strict and not _all_finite(u):
+    if strict and not np.isfinite(u).all():
         _raise_non_finite(programs, dictionary, query, u)
     # a program without steps returns the query's own array, which the caller must not be able to change
     owned = u.dtype == query.u0.dtype and not np.may_share_memory(u, query.u0)
@@ -131,25 +131,19 @@ def _run_in_cache(engine: Engine, plan: Plan, u: Array, work: Array | None) -> A
 
 
 def _add_exact_work(engine: Engine, plan: Plan, u: Array, work: Array) -> None:
-    alike = len(plan.kind) == len(u) and (plan.kind == plan.kind[:1]).all()
+    alike = plan.alike and len(plan.kind) == len(u)
     pattern = plan.kind[0].tolist() if alike and len(u) else ()
+    used = (plan.step[:1] < NEVER).tolist() if alike else []
     for kind in range(len(engine.kinds)):
         if alike:
             moves = [k for k, now in enumerate(pattern) if now == kind]
-            work += sum(engine.work(u, kind, plan.durations[:, k], plan.step[:, k] < NEVER) for k in moves)
+            work += sum(engine.work_alike(u, plan.durations[:, k], used[0][k]) for k in moves)
             continue
         at = np.nonzero(plan.kind == kind)
         # the cost of an exact flow does not depend on the state, so any state will do
         some = np.broadcast_to(u[:1], (at[0].size, *u.shape[1:]))
         cost = engine.of_setting(at[0] % len(u)).work(some, kind, plan.durations[at], plan.step[at] < NEVER)
         work += np.bincount(at[0], cost, minlength=work.size)
-
-
-def _all_finite(u: Array) -> bool:
-    """Checks the cheap sum first: it is finite only if all terms are. The sum may overflow, so then all terms are
-    checked."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isfinite(u.sum())) or bool(np.isfinite(u).all())
 
 
 def _run_moves(engine: Engine, plan: Plan, u: Array, work: Array | None) -> Array:

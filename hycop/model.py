@@ -134,9 +134,6 @@ class Model:
         programs, values, outside = self.compose(query)
         own = measure(programs, self.dictionary, query, refinement=self.refinement)
         features = dict(zip(self.scope.view.features.names, values.features.T, strict=True))
-        calibration = self.calibration_for(query)
-        # what is doubled without a calibration is the distance to a grid twice as fine
-        ladder = replace(self, calibration=calibration).ladder
         refinement = np.full(query.batch, self.refinement)
         if tol is None:
             return Answer(
@@ -146,9 +143,10 @@ class Model:
                 features,
                 outside,
                 refinement,
-                lambda: estimate(ladder, query, own, calibration),
+                lambda: estimate(self._ladder_for(query), query, own, self.calibration_for(query)),
                 problem=self.equation.name,
             )
+        ladder, calibration = self._ladder_for(query), self.calibration_for(query)
         reached = to_tolerance(ladder, query, own, calibration, checked_tolerance(tol))
         for cut in np.unique(reached.levels[:, 0]).tolist():
             programs = chosen(reached.levels[:, 0] == cut, ladder.programs(query, cut), programs)
@@ -190,6 +188,10 @@ class Model:
         trained = not self.scope.untrained and query.grid.boundary == self.scope.boundary
         return self.calibration if trained else None
 
+    def _ladder_for(self, query: Query) -> Ladder:
+        # what is doubled without a calibration is the distance to a grid twice as fine
+        return replace(self, calibration=self.calibration_for(query)).ladder
+
     def solve(self, query: Query) -> Outcome:
         """The states at the query times, and the work they took."""
         if self.corrections:
@@ -214,8 +216,9 @@ class Model:
         seen = Observed(query, self.equation)
         values = self.scope.view.values(seen)
         barred = barred_primitives(self.dictionary, query)
-        programs = self._programs(seen, values, barred)
-        outside = self.scope.outside(query, values)
+        beyond = self.scope.beyond(query, values)
+        programs = self._programs(seen, values, beyond, barred)
+        outside = self.scope.outside(query, beyond)
         return Composition(programs, values, outside if barred is None else {**outside, **_used(programs, barred)})
 
     def programs(self, query: Query, dictionary: Dictionary | None = None) -> ProgramBatch:
@@ -224,13 +227,15 @@ class Model:
             return self.uncorrected.programs(self.corrected(query), dictionary)
         model = self if dictionary is None else replace(self, dictionary=dictionary)
         seen = Observed(query, self.equation)
-        return model._programs(seen, self.scope.view.values(seen), barred_primitives(model.dictionary, query))
+        values = self.scope.view.values(seen)
+        barred = barred_primitives(model.dictionary, query)
+        return model._programs(seen, values, self.scope.beyond(query, values), barred)
 
     def outside_training(self, query: Query) -> Mapping[str, Array]:
         """Which queries (batch,) lie outside what was trained, by the reason."""
         return self.compose(query).outside
 
-    def _programs(self, seen: Observed, values: Values, barred: Array | None) -> ProgramBatch:
+    def _programs(self, seen: Observed, values: Values, beyond: Array, barred: Array | None) -> ProgramBatch:
         """The policy's programs, or the classical ones where the gate has decided so; for times beyond the training's
         either is repeated, or the classical one follows the policy's."""
         query, segments = seen.query, self.segments(seen)
@@ -247,6 +252,8 @@ class Model:
             learned = _followed(learned, _repeated(self._classical(part), segments - self.substeps))
         else:
             learned = _repeated(learned, segments)
+        if own is values and not beyond.any():  # so that no query is clipped or far
+            return learned
         outside = np.zeros(query.batch, dtype=bool)
         if self.gate.classical_when_clipped:
             outside |= self.scope.view.outside(values).any(axis=1)

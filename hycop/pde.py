@@ -42,6 +42,8 @@ class Coefficient:
 
     def check(self, name: str, values: Array) -> None:
         """Refuses values for which the equation is ill-posed."""
+        if self.above is None and self.at_least is None:
+            return
         bad, need = np.zeros(values.shape, dtype=bool), ""
         if self.above is not None:
             bad, need = values <= self.above, f"be above {self.above:g}"

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import inf, log2
 from numbers import Real
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from hycop.errors import IncompatibleError, InvalidInputError
-from hycop.grid import AXES, BOUNDARIES, Array, Grid
+from hycop.grid import AXES, BOUNDARIES, Array, Grid, changed
 from hycop.identity import described
 from hycop.kernels.spectral import evolve, weigh_modes
 from hycop.query import Setting
@@ -148,9 +148,9 @@ def checked_duration(duration: object, setting: Setting, reversible: bool = Fals
         out = np.full(setting.batch, float(out))
     if out.shape != (setting.batch,):
         raise InvalidInputError(f"duration has shape {out.shape}: a number or ({setting.batch},) is needed")
-    wrong = ~np.isfinite(out) if reversible else ~(np.isfinite(out) & (out >= 0))
-    if wrong.any():
-        sample = int(np.flatnonzero(wrong)[0])
+    fine = np.isfinite(out) if reversible else np.isfinite(out) & (out >= 0)
+    if not fine.all():
+        sample = int(np.flatnonzero(~fine)[0])
         need = "finite" if reversible else "finite and not negative"
         raise InvalidInputError(f"duration is {out[sample]} for sample {sample}: it must be {need}")
     return out
@@ -170,6 +170,59 @@ class Symbol:
 
     def __add__(self, other: Symbol) -> Symbol:
         return Symbol(self.transforms, tuple(a + b for a, b in zip(self.rates, other.rates, strict=True)))
+
+
+SYMBOLS, MOST_KEPT = 64, 2**13
+"""How many symbols are kept for settings that come again, each of at most so many modes, summed over samples and axes:
+10 MB in all."""
+
+
+class Content:
+    """A setting that equals every other one of the same content."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting, grid = setting, setting.grid
+        values = [grid.lengths.tobytes(), *(value.tobytes() for value in setting.params.values())]
+        self.key = grid.shape, grid.boundary, setting.channels, *setting.params, *values
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Content) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def copied(self) -> Setting:
+        """The setting with arrays of its own, into which no caller writes."""
+        setting = self.setting
+        grid = changed(setting.grid, lengths=setting.grid.lengths.copy())
+        return changed(setting, grid=grid, params={name: value.copy() for name, value in setting.params.items()})
+
+
+def may_be_kept(primitive: object, setting: Setting) -> bool:
+    """Whether what follows from a primitive in a setting may be kept for later: the setting is small, and the primitive
+    a frozen dataclass of such values, so that what equals it is the same, now and later."""
+    kind = getattr(type(primitive), "__dataclass_params__", None)
+    if kind is None or not (kind.frozen and kind.eq) or setting.batch * sum(setting.grid.shape) > MOST_KEPT:
+        return False
+    try:
+        hash(primitive)
+    except TypeError:
+        return False
+    return True
+
+
+def symbol_of(primitive: Any, setting: Setting) -> Symbol:
+    """The symbol of a primitive that has one, made before if possible. Do not write into its arrays."""
+    if may_be_kept(primitive, setting):
+        return _kept(primitive, Content(setting))
+    made: Symbol = primitive.symbol(setting)
+    return made
+
+
+@lru_cache(maxsize=SYMBOLS)
+def _kept(primitive: Any, content: Content) -> Symbol:
+    made: Symbol = primitive.symbol(content.copied())
+    return made
 
 
 def transforms_of(grid: Grid) -> tuple[str, ...]:
@@ -250,4 +303,4 @@ def sub_steps(wanted: Array) -> Array:
 def update_work(setting: Setting, updates: float | Array) -> Array:
     """Work of a number of sweeps over all channel-cells, per sample."""
     per_sweep = float(len(setting.channels) * setting.grid.cells)
-    return np.broadcast_to(np.asarray(updates, dtype=np.float64) * per_sweep, (setting.batch,)).copy()
+    return np.full(setting.batch, np.asarray(updates, dtype=np.float64) * per_sweep)

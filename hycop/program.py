@@ -116,7 +116,7 @@ class ProgramBatch:
             raise InvalidInputError(
                 f"programs: ops {ops.shape} and durations {durations.shape} must both be (batch, steps)"
             )
-        if ((ops < EMPTY) | (ops >= len(self.names))).any():
+        if ops.size and (ops.min() < EMPTY or ops.max() >= len(self.names)):
             raise InvalidInputError(f"programs: ops must index the {len(self.names)} names, or be {EMPTY} for no step")
         if not np.isfinite(durations).all():
             sample, step = np.argwhere(~np.isfinite(durations))[0]
@@ -159,6 +159,8 @@ class ProgramBatch:
         """program^m: each step m times as often and 1/m as long."""
         if substeps < 1:
             raise InvalidInputError(f"a program cannot be cut into {substeps} substeps")
+        if substeps == 1:
+            return self
         return ProgramBatch(self.names, np.tile(self.ops, substeps), np.tile(self.durations / substeps, substeps))
 
     def with_graded_substeps(self, substeps: int, power: float) -> ProgramBatch:

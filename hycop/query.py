@@ -22,6 +22,8 @@ class Channel:
 
 def real_numbers(name: str, value: object) -> Array:
     """The value as a floating-point array, or an error that says why it is none."""
+    if type(value) is np.ndarray and value.dtype == np.float64:
+        return value
     if np.ma.is_masked(value):
         raise InvalidInputError(f"{name} has masked values, which are not known: fill them, as {name}.filled(0.0)")
     try:
@@ -38,14 +40,14 @@ def real_numbers(name: str, value: object) -> Array:
 
 def _column(name: str, value: object, batch: int) -> Array:
     column = real_numbers(name, value)
-    if column.ndim == 0:
+    if not column.ndim:
         column = np.full(batch, float(column))
     column = column.astype(np.float64, copy=False)
     if column.shape != (batch,):
         raise InvalidInputError(f"{name} has shape {column.shape}: give one number, or one per sample, ({batch},)")
-    bad = np.flatnonzero(~np.isfinite(column))
-    if bad.size:
-        raise InvalidInputError(f"{name} is {column[bad[0]]} for sample {bad[0]}: it must be finite")
+    if not np.isfinite(column).all():
+        bad = int(np.flatnonzero(~np.isfinite(column))[0])
+        raise InvalidInputError(f"{name} is {column[bad]} for sample {bad}: it must be finite")
     return column
 
 
@@ -149,8 +151,8 @@ def checked_state(u: object, setting: Setting, name: str = "u0") -> Array:
                 f"as np.moveaxis({name}, -1, 1)"
             )
         raise InvalidInputError(f"{name} has shape {state.shape}: give {expected}, (batch, channels [{names}], *grid)")
-    finite = np.isfinite(state.reshape(setting.batch, -1)).all(axis=1)
-    if not finite.all():
+    if not np.isfinite(state).all():
+        finite = np.isfinite(state.reshape(setting.batch, -1)).all(axis=1)
         raise InvalidInputError(f"{name} has a NaN or infinite value in sample {int(np.flatnonzero(~finite)[0])}")
     return state
 

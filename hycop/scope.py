@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -60,7 +61,7 @@ class View:
     def inputs(self, values: Values, time: Array, barred: Array | None = None) -> Inputs:
         """Features normalised and clipped; those of gains clipped only, because gains know their scale, and from above
         only, because a gain tends to the exact 1 with its feature to 0."""
-        clipped = np.minimum(values.gains, np.asarray(self.gain_ranges.high))
+        clipped = np.minimum(values.gains, self.gain_ranges.bounds[1])
         return Inputs(self.ranges.normalised(values.features), clipped, time, barred)
 
     def __call__(self, query: Query, equation: Equation | None = None) -> Inputs:
@@ -69,7 +70,7 @@ class View:
 
     def outside(self, values: Values) -> Array:
         """Which features lie outside their trained range, (batch, name)."""
-        beyond = ~(values.gains <= np.asarray(self.gain_ranges.high))
+        beyond = ~(values.gains <= self.gain_ranges.bounds[1])
         return np.concatenate([self.ranges.outside(values.features), beyond], axis=1)
 
     def far(self, values: Values) -> Array:
@@ -79,11 +80,11 @@ class View:
 
 def barred_primitives(dictionary: Dictionary, query: Query) -> Array | None:
     """Which primitives (batch, name) were trained on other queries than these; None if none of them was trained."""
-    asked = {name: outside_of(primitive, query.u0, query.setting) for name, primitive in dictionary.items()}
-    if all(outside is None for outside in asked.values()):
+    asked = [outside_of(primitive, query.u0, query.setting) for primitive in dictionary.values()]
+    if all(outside is None for outside in asked):
         return None
     inside = np.zeros(query.batch, dtype=bool)
-    return np.stack([inside if outside is None else outside for outside in asked.values()], axis=1)
+    return np.stack([inside if outside is None else outside for outside in asked], axis=1)
 
 
 @dataclass(frozen=True)
@@ -158,30 +159,48 @@ class Scope:
         """Queries (batch,) far outside training: a feature or coefficient further outside its range than that range is
         wide, or another value of a constant."""
         out: Array = self.view.far(values) | self._other_constants(query).any(axis=1)
-        for name, (low, high) in self.coefficients.items():
-            width, given = high - low, query.setting.params.get(name, np.array(low))
-            out |= (given < low - width) | (given - high > width)
+        if self.coefficients:
+            low, high = self._bounds
+            given, width = self._given(query), high - low
+            out |= ((given < low - width) | (given - high > width)).any(axis=1)
         return out
 
-    def outside(self, query: Query, values: Values) -> dict[str, Array]:
-        """Which queries (batch,) lie outside training, by the reason: a feature, a coefficient, the time, the boundary
-        or a primitive. Only reasons that apply are listed. The initial state itself is always inside."""
-        found: dict[str, Array] = {}
-        asked = [*zip(self.view.names, self.view.outside(values).T, strict=True)]
-        asked += zip(self.constants, self._other_constants(query).T, strict=True)
-        for name, (low, high) in self.coefficients.items():
-            given = query.setting.params.get(name, np.full(query.batch, low))
-            asked.append((name, (given < low) | (given > high)))
+    def beyond(self, query: Query, values: Values) -> Array:
+        """Which features, constants, other coefficients and time lie outside their trained ranges, (batch, name). A
+        query that is ``far`` has one that does."""
+        (low, high), given = self._bounds, self._given(query)
+        flags = [self.view.outside(values), self._other_constants(query), (given < low) | (given > high)]
         if self.longest_time is not None:
-            asked.append(("time", query.time > self.longest_time * (1 + TIME_TOLERANCE)))
-        later = query.time > 0
-        asked += [(f"primitive {name}", later) for name in self.untrained]
+            flags.append((query.time > self.longest_time * (1 + TIME_TOLERANCE))[:, None])
+        return np.concatenate(flags, axis=1)
+
+    def outside(self, query: Query, beyond: Array) -> dict[str, Array]:
+        """Which queries (batch,) lie outside training, by the reason: a feature, a coefficient, the time, the boundary
+        or a primitive. Only reasons that apply are listed. The initial state itself is always inside. ``beyond`` is
+        that of the queries."""
+        later, found = query.time > 0, dict[str, Array]()
+        names = (*self.view.names, *self.constants, *self.coefficients, "time")
+        for index in np.flatnonzero(beyond.any(axis=0)).tolist():  # a coefficient may have the name of a feature
+            outside = beyond[:, index] & later
+            if outside.any():
+                found[names[index]] = found.get(names[index], False) | outside
+        reasons = [f"primitive {name}" for name in self.untrained]
         if query.grid.boundary != self.boundary:
-            asked.append((f"boundary {query.grid.boundary_name}", later))
-        for name, outside in asked:  # a coefficient may have the name of a feature
-            if (outside & later).any():
-                found[name] = found.get(name, False) | (outside & later)
-        return found
+            reasons.append(f"boundary {query.grid.boundary_name}")
+        return {**found, **(dict.fromkeys(reasons, later) if later.any() else {})}
+
+    @cached_property
+    def _bounds(self) -> tuple[Array, Array]:
+        """Bounds of the coefficients with a range, (name,) each."""
+        low, high = zip(*self.coefficients.values(), strict=True) if self.coefficients else ((), ())
+        return np.array(low, dtype=np.float64), np.array(high, dtype=np.float64)
+
+    def _given(self, query: Query) -> Array:
+        """Those coefficients of the queries, (batch, name); one that is missing counts as inside."""
+        params, out = query.setting.params, np.empty((query.batch, len(self.coefficients)))
+        for index, (name, (low, _)) in enumerate(self.coefficients.items()):
+            out[:, index] = params.get(name, low)
+        return out
 
     def _other_constants(self, query: Query) -> Array:
         """Which of the constants differ, (batch, name)."""

@@ -10,13 +10,15 @@ from pathlib import Path
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import engine, gas, memory, muscl, population, spectral, studio, training
+from benchmarks import answer, engine, gas, memory, muscl, population, spectral, start, studio, training
 from benchmarks.measure import Ratio, median_ratio
 
 TINY = {
-    "spectral": partial(spectral.measure, batch=8, cells=8, rounds=2),
+    "spectral": partial(spectral.measure, batch=8, cells=8, rounds=2, single=(8,)),
     "muscl": partial(muscl.measure, batch=8, cells=8, rounds=2),
     "engine": partial(engine.measure, batch=8, cells=8, rounds=2),
+    "answer": partial(answer.measure, batches=(2, 1), rounds=2),
+    "start": partial(start.measure, rounds=1, cold_rounds=0),
     "memory": partial(memory.measure, batch=8, cells=8),
     "gas": partial(gas.measure, batch=1, rounds=1),
     "population": partial(population.measure, members=4, batch=2, cells=8, rounds=2),

@@ -6,6 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+import scipy.fft
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -191,3 +192,29 @@ def test_programs_do_not_depend_on_the_grid(name: str, split: str) -> None:
         assert np.array_equal(found.ops, programs.ops)
         assert np.allclose(found.durations, programs.durations, rtol=0.01, atol=0.0)
         assert np.allclose(found.time_per_primitive(), programs.time_per_primitive(), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("shape", "boundary"), [((32, 32), "periodic"), ((9,), "wall"), ((8, 10, 6), "periodic"), ((130, 90), "outflow")]
+)
+def test_statistics_are_those_of_the_whole_transform(shape: tuple[int, ...], boundary: str) -> None:
+    """Also to the bit for a sample alone, and on grids whose products come in parts."""
+    u = np.random.default_rng(0).random((3, 1, *shape))
+    query = hycop.Query(u, hycop.Setting(hycop.Grid.box(shape, boundary=boundary, batch=3), ("u",), {}), np.ones(3))
+    seen, axes = Observed(query), tuple(range(1, 1 + len(shape)))
+    periodic = boundary == "periodic"
+    energy = np.abs((scipy.fft.fftn if periodic else scipy.fft.dctn)(u[:, 0], axes=axes, norm="ortho")) ** 2 / u[0].size
+    squares = []
+    for axis, n in enumerate(shape):
+        number = np.abs(np.fft.fftfreq(n, 1 / n)) if periodic else np.arange(n) / 2
+        view = np.reshape(number, (-1,) + (1,) * (len(shape) - axis - 1))
+        energy = energy * (view * (1 if periodic else 2) <= min(6, (n - 1) // 2)) / np.sinc(view / n) ** 2
+        squares.append(view**2)
+    mean, variance = seen.mean_and_variance()
+    np.testing.assert_allclose(mean, np.sqrt(energy.reshape(3, -1)[:, 0]), rtol=1e-13)
+    np.testing.assert_allclose(variance, energy.reshape(3, -1)[:, 1:].sum(axis=1), rtol=1e-12)
+    for axis, square in enumerate(squares):
+        np.testing.assert_allclose(seen.squared_slope(axis), (energy * square).sum(axis=axes), rtol=1e-12)
+    for sample in range(3):
+        alone = Observed(query.take(slice(sample, sample + 1)))
+        np.testing.assert_array_equal(alone.energies(), seen.energies()[sample : sample + 1])

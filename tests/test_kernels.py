@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from benchmarks.muscl import numpy_muscl, numpy_muscl_blocked
 from hycop.grid import Array
-from hycop.kernels import advection, convolution, programs, reaction, spectral, threads
+from hycop.kernels import advection, convolution, reaction, spectral, threads
 
 properties = settings(max_examples=30, deadline=None, derandomize=True, database=None)
 SHAPES = [(7,), (9, 20), (5, 4, 6)]
@@ -118,7 +118,7 @@ def test_small_boxes_are_convolved_to_what_transforms_give(
 ) -> None:
     """Also one by one, with any threads, and beside operators that only others of the batch use."""
     rng = np.random.default_rng(6)
-    batch, transforms = 2 * programs.BLOCK + 3, ("fourier",) * len(shape)
+    batch, transforms = 35, ("fourier",) * len(shape)
     u, durations = rng.random((batch, 2, *shape)).astype(dtype), rng.uniform(0, 1, (batch, 3))
     durations[rng.random((batch, 3)) < 0.3] = 0.0
     rates = []
@@ -138,6 +138,9 @@ def test_small_boxes_are_convolved_to_what_transforms_give(
             u[one], transforms, tuple(rate[one][:, used] for rate in rates), durations[one][:, used]
         )
         np.testing.assert_array_equal(alone, full[one])
+    for count in (2, 3):  # also where there are fewer cores
+        monkeypatch.setattr(threads, "threads_for", lambda updates, count=count: count)
+        np.testing.assert_array_equal(spectral.evolve(u, transforms, tuple(rates), durations), full)
     monkeypatch.setattr(convolution, "LARGEST", 0)
     tolerance = 1e-14 if dtype == np.float64 else 1e-5
     np.testing.assert_allclose(spectral.evolve(u, transforms, tuple(rates), durations), full, rtol=0, atol=tolerance)
@@ -172,3 +175,15 @@ def test_the_number_of_threads_comes_back() -> None:
         assert numba.get_num_threads() == 1
         raise ZeroDivisionError
     assert numba.get_num_threads() == before
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 7, 100])
+def test_parts_cover_every_number_once(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "threads_for", lambda updates: 3)
+    seen = np.zeros(count, dtype=np.int64)
+
+    def call(first: int, last: int) -> None:
+        seen[first:last] += 1
+
+    threads.in_parts(call, count, 1e9)
+    assert (seen == 1).all()

@@ -243,3 +243,36 @@ def test_bad_thetas_and_patterns() -> None:
     with pytest.raises(InvalidInputError, match="budget"):
         Allotment.of(PLAIN, ADR, "lavish")  # type: ignore[arg-type]
     assert EMPTY == -1
+
+
+@pytest.mark.parametrize("budget", ["consistent", "gain", "literal"])
+@pytest.mark.parametrize(("features", "tilts"), [(0, 1), (3, 1), (3, 2)])
+def test_durations_are_the_softmax_written_out(budget: str, features: int, tilts: int) -> None:
+    """Step by step; and a member's and a query's durations are the same to the bit alone."""
+    pattern = Pattern((0, 1, 2, 1, 0, 1), (0.3, 0.5, 1.0, 0.4, 0.7, 0.1))
+    policy = SlotPolicy((pattern,), Allotment.of(PLAIN, ADR, budget, 1), features, tilts)  # type: ignore[arg-type]
+    thetas, seen = np.random.default_rng(1).normal(size=(3, policy.size)), inputs(features=features)
+    durations = policy.programs(thetas, seen).durations.reshape(3, seen.batch, -1)
+    layout = policy.layout()
+    for theta, member in zip(thetas, durations, strict=True):
+        for query in range(seen.batch):
+            x, time = seen.features[query], seen.time[query]
+            logits = np.log(pattern.shares)
+            for op in (0, 1):
+                slots, name = pattern.slots(op), f"0.{ADR[op]}"
+                logits[slots] += theta[layout[f"{name}.shares"]]
+                place = np.linspace(-1.0, 1.0, len(slots))
+                for degree in range(1, 1 + (min(tilts, len(slots) - 1) if features else 0)):
+                    phi = place if degree == 1 else place**2 - np.mean(place**2)
+                    logits[slots] += phi * (theta[layout[f"{name}.tilt{degree}"]] @ x)
+            for op in range(3):
+                mine = slice(None) if budget == "literal" else pattern.slots(op)
+                gain = (
+                    np.clip(1 + theta[layout[f"0.{ADR[op]}.gain"]] @ seen.gains[query], 0, 1.35)
+                    if budget == "gain"
+                    else 1.0
+                )
+                wanted = time * gain * np.exp(logits[mine]) / np.exp(logits[mine]).sum()
+                np.testing.assert_allclose(member[query][mine], wanted, rtol=1e-12)
+    alone = policy.programs(thetas[1:2], seen.take(slice(2, 3))).durations
+    np.testing.assert_array_equal(alone, durations[1, 2:3])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Literal
 
 import numpy as np
@@ -134,21 +134,27 @@ class FeatureRange:
     def of(cls, values: Array) -> FeatureRange:
         return cls(tuple(map(float, values.min(axis=0))), tuple(map(float, values.max(axis=0))))
 
+    @cached_property
+    def bounds(self) -> tuple[Array, Array]:
+        """``low`` and ``high`` as arrays."""
+        return np.asarray(self.low), np.asarray(self.high)
+
     def normalised(self, values: Array) -> Array:
         """Features mapped to [−1, 1] over the range and clipped beyond it; a constant or NaN feature is 0."""
-        low, high = np.asarray(self.low), np.asarray(self.high)
-        span = np.where(high > low, high - low, 1.0)
-        centred = np.where((high > low) & ~np.isnan(values), 2.0 * (values - low) / span - 1.0, 0.0)
-        return np.clip(centred, -1.0, 1.0)
+        low, high = self.bounds
+        wide = high > low
+        centred = np.where(wide & ~np.isnan(values), 2.0 * (values - low) / np.where(wide, high - low, 1.0) - 1.0, 0.0)
+        return np.minimum(np.maximum(centred, -1.0), 1.0)
 
     def outside(self, values: Array) -> Array:
         """Which features of which samples lie beyond the range, (batch, feature)."""
-        return ~((values >= np.asarray(self.low)) & (values <= np.asarray(self.high)))
+        low, high = self.bounds
+        return ~((values >= low) & (values <= high))
 
     def far(self, values: Array) -> Array:
         """Which features lie further beyond their range than it is wide. A feature that hardly varied in training
         does not count, because nothing learned depends on it. NaN is always far."""
-        low, high = np.asarray(self.low), np.asarray(self.high)
+        low, high = self.bounds
         width = high - low
         near = (values >= low - width) & (values <= high + width)
         return np.isnan(values) | (~near & (width > LEAST_WIDTH))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 
 import numpy as np
-import scipy.fft
 
 from hycop.errors import InvalidInputError
 from hycop.grid import AXES, Array
@@ -15,6 +14,10 @@ from hycop.query import Query
 
 LOWEST_MODES = 6
 """Highest mode number along each axis in the statistics of a state."""
+
+LARGEST = 2**17
+"""Multiplications in one matrix product at most: BLAS then works in one thread, in an order that depends on nothing
+else."""
 
 TINY = 1e-12
 """Keeps logarithms and ratios of absent effects finite."""
@@ -36,6 +39,7 @@ class Observed:
         self.time = query.time
         self.batch = query.batch
         self._energies: dict[int, Array] = {}
+        self._moments: dict[int, tuple[Array, Array]] = {}
 
     def param(self, name: str) -> Array:
         return self.query.setting.param(name)
@@ -54,36 +58,37 @@ class Observed:
 
     def mean(self, position: int) -> Array:
         """Mean of a channel over the box."""
-        out: Array = self.query.u0[:, position].reshape(self.batch, -1).mean(axis=1)
-        return out
+        u = self.query.u0[:, position].reshape(self.batch, -1)
+        return np.add.reduce(u, axis=1, dtype=u.dtype) / u.dtype.type(self.grid.cells)
 
     @cached_property
     def squares(self) -> tuple[Array, ...]:
         """Squared mode numbers of the lowest modes along each axis, ready to broadcast over ``energies``."""
-        return tuple(axis[3] for axis in self._axes)
+        return tuple(
+            squares.reshape((1,) * (1 + axis) + (-1,) + (1,) * (self.grid.axes - axis - 1))
+            for axis, (_, squares) in enumerate(self._axes)
+        )
 
     def energies(self, position: int = 0) -> Array:
-        """Energies (batch, modes…) of a channel's lowest modes."""
+        """Energies (batch, modes…) of a channel's lowest modes: a cosine and a sine for each mode number of a periodic
+        axis, a cosine for each of any other."""
         if position not in self._energies:
-            u = self.query.u0[:, position].astype(np.float64)
-            for axis, (modes, kept, smoothing, _) in enumerate(self._axes):
-                u = np.take(modes(u, axis=1 + axis, norm="ortho"), kept, axis=1 + axis)
-                u = u / smoothing
-            self._energies[position] = np.abs(u) ** 2 / self.grid.cells
+            u = self.query.u0[:, position].astype(np.float64, copy=False)
+            for modes, _ in reversed(self._axes):  # the last axis becomes the first, until all are in order again
+                u = np.moveaxis(_product(u, modes), -1, 1)
+            self._energies[position] = np.ascontiguousarray(u) ** 2 / self.grid.cells
         return self._energies[position]
 
     @cached_property
-    def _axes(self) -> list[tuple[partial[Array], Array, Array, Array]]:
-        grid = self.grid
-        return [
-            _lowest_modes(n, transform, axis, grid.axes)
-            for axis, (n, transform) in enumerate(zip(grid.shape, transforms_of(grid), strict=True))
-        ]
+    def _axes(self) -> list[tuple[Array, Array]]:
+        return [_lowest_modes(n, each) for n, each in zip(self.grid.shape, transforms_of(self.grid), strict=True)]
 
     def mean_and_variance(self, position: int = 0) -> tuple[Array, Array]:
         """Size of the mean of a channel, and its variance over the lowest modes."""
-        flat = self.energies(position).reshape(self.batch, -1)
-        return np.sqrt(flat[:, 0]), flat[:, 1:].sum(axis=1)
+        if position not in self._moments:
+            flat = self.energies(position).reshape(self.batch, -1)
+            self._moments[position] = np.sqrt(flat[:, 0]), np.add.reduce(flat[:, 1:], axis=1)
+        return self._moments[position]
 
     def squared_slope(self, axis: int, position: int = 0) -> Array:
         """⟨u_i²⟩ (L/2π)²: energies weighted by the squared mode numbers along an axis."""
@@ -97,14 +102,33 @@ class Observed:
         return np.sqrt(self.energies(position).reshape(self.batch, -1).sum(axis=1))
 
 
+def _product(u: Array, modes: Array) -> Array:
+    """u (batch, …, n) times modes (n, mode), sample by sample and in parts, so that a sample's bits depend on nothing
+    else."""
+    n, kept = modes.shape
+    rows = u.reshape(u.shape[0], -1, n)
+    some = max(1, LARGEST // (n * kept))
+    if rows.shape[1] <= some:
+        out = np.matmul(rows, modes)
+    else:
+        out = np.empty((*rows.shape[:2], kept))
+        for start in range(0, rows.shape[1], some):
+            np.matmul(rows[:, start : start + some], modes, out=out[:, start : start + some])
+    return out.reshape(*u.shape[:-1], kept)
+
+
 @lru_cache(maxsize=256)
-def _lowest_modes(n: int, transform: str, axis: int, axes: int) -> tuple[partial[Array], Array, Array, Array]:
-    """For an axis of n cells: its transform, the kept modes, the factors by which cell averages smooth them, and their
-    squared numbers."""
-    number = np.fft.fftfreq(n, 1.0 / n) if transform == "fourier" else np.arange(n, dtype=np.float64)
-    kept = np.flatnonzero(np.abs(number) <= min(LOWEST_MODES, (n - 1) // 2))
-    modes = partial(scipy.fft.fft) if transform == "fourier" else partial(scipy.fft.dct, type=2)
+def _lowest_modes(n: int, transform: str) -> tuple[Array, Array]:
+    """For an axis of n cells: its lowest modes as the columns of an orthonormal matrix (cell, mode), divided by the
+    factors by which cell averages smooth them, and their squared numbers."""
+    number = np.arange(min(LOWEST_MODES, (n - 1) // 2) + 1, dtype=np.float64)
     # a cosine of number j has half the wavenumber of a Fourier mode of the same number
-    wave = number[kept] if transform == "fourier" else 0.5 * number[kept]
-    view = (1,) * (1 + axis) + (-1,) + (1,) * (axes - axis - 1)
-    return modes, kept, np.sinc(wave / n).reshape(view), (wave**2).reshape(view)
+    wave = number if transform == "fourier" else 0.5 * number
+    angle = 2.0 * np.pi / n * (np.arange(n)[:, None] + (0.0 if transform == "fourier" else 0.5)) * wave
+    modes = np.cos(angle) * np.sqrt(np.where(number == 0, 1.0, 2.0) / n)
+    if transform == "fourier":
+        modes = np.hstack([modes, np.sqrt(2.0 / n) * np.sin(angle[:, 1:])])
+        wave = np.concatenate([wave, wave[1:]])
+    modes = modes / np.sinc(wave / n)
+    modes.setflags(write=False)
+    return modes, wave**2

@@ -59,7 +59,9 @@ def circulants(rates: Array, durations: Array, cosines: Array, sines: Array, ker
     """The matrices (part, n/parts, n/parts) of exp(Σ_op durations[op]·rates[op, mode]); kernel[part, n/parts + d] is
     what a value adds to the one d cells on."""
     parts, half = matrices.shape[0], matrices.shape[1]
-    kernel[:] = 0.0
+    for part in range(parts):
+        for d in range(2 * half):
+            kernel[part, d] = 0.0
     total, largest = 0.0, -math.inf
     for k in range(cosines.shape[0]):
         decay = 0.0
@@ -125,7 +127,9 @@ def multiply(blocks: Array, left: Array, right: Array, scratch: Array) -> None:
             for i in range(p):
                 np.dot(left[i], blocks[j, i], scratch[i])
         else:
-            scratch[:] = blocks[j]
+            for i in range(p * n):
+                for column in range(m):
+                    tall_scratch[i, column] = tall[j, i, column]
         np.dot(tall_scratch, right[j], tall[j])
     butterfly(flat)
 

@@ -23,19 +23,18 @@ from hycop.kernels.convolution import (
 )
 from hycop.kernels.distance import squared_distance
 from hycop.kernels.reaction import grow
-from hycop.kernels.threads import sharing
+from hycop.kernels.threads import in_parts
 
 Array = npt.NDArray[Any]
 
 END, CONVOLUTION = -1, -2
 """Moves that are not the growth of an operator: the program is over; all operators with a duration in Fourier space."""
 
-BLOCK = 16
-"""Programs per task."""
 
-
-@numba.njit(parallel=True, cache=True, error_model="numpy")
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _run(
+    start: int,
+    stop: int,
     u0: Array,
     truth: Array,
     out: Array,
@@ -48,38 +47,37 @@ def _run(
     first_rates: Array,
     rows: tuple[Array, Array],
 ) -> None:
-    """Program i takes state i mod batch of u0 (batch, channel, row, column) to out[i], or if there is a truth to the
-    squared distance from it."""
+    """Program i of start … stop takes state i mod batch of u0 (batch, channel, row, column) to out[i], or if there is a
+    truth to the squared distance from it."""
     batch, channels, n, m = u0.shape
-    programs, both = moves.shape[0], first_rates.shape[0] > 0
+    both = first_rates.shape[0] > 0
     p, q = parts_of(n) if both else 1, parts_of(m)
-    for task in numba.prange((programs + BLOCK - 1) // BLOCK):
-        left, right = np.empty((p if both else 0, n // p, n // p), u0.dtype), np.empty((q, m // q, m // q), u0.dtype)
-        down, across = np.empty((p, 2 * n // p)), np.empty((q, 2 * m // q))
-        state, scratch = np.empty((channels, q, p, n // p, m // q), u0.dtype), np.empty((p, n // p, m // q), u0.dtype)
-        final = np.empty((n, m))
-        for program in range(task * BLOCK, min(programs, (task + 1) * BLOCK)):
-            sample = program % batch
-            for channel in range(channels):
-                into_blocks(u0[sample, channel], state[channel])
-            for k in range(moves.shape[1]):
-                move, lasting = moves[program, k], durations[program, k]
-                if move == END:
-                    break
-                if move == CONVOLUTION:
-                    circulants(rates[sample], lasting, columns[0], columns[1], across, right)
-                    if both:
-                        circulants(first_rates[sample], lasting, rows[0], rows[1], down, left)
-                    for channel in range(channels):
-                        multiply(state[channel], left, right, scratch)
-                else:
-                    grow(state.reshape(state.size), growth[move, sample] * lasting[move])
-            for channel in range(channels):
-                if truth.shape[0]:
-                    from_blocks(state[channel], final)
-                    squares[program] += squared_distance(final.reshape(n * m), truth[sample, channel].reshape(n * m))
-                else:
-                    from_blocks(state[channel], out[program, channel])
+    left, right = np.empty((p if both else 0, n // p, n // p), u0.dtype), np.empty((q, m // q, m // q), u0.dtype)
+    down, across = np.empty((p, 2 * n // p)), np.empty((q, 2 * m // q))
+    state, scratch = np.empty((channels, q, p, n // p, m // q), u0.dtype), np.empty((p, n // p, m // q), u0.dtype)
+    final = np.empty((n, m))
+    for program in range(start, stop):
+        sample = program % batch
+        for channel in range(channels):
+            into_blocks(u0[sample, channel], state[channel])
+        for k in range(moves.shape[1]):
+            move, lasting = moves[program, k], durations[program, k]
+            if move == END:
+                break
+            if move == CONVOLUTION:
+                circulants(rates[sample], lasting, columns[0], columns[1], across, right)
+                if both:
+                    circulants(first_rates[sample], lasting, rows[0], rows[1], down, left)
+                for channel in range(channels):
+                    multiply(state[channel], left, right, scratch)
+            else:
+                grow(state.reshape(state.size), growth[move, sample] * lasting[move])
+        for channel in range(channels):
+            if truth.shape[0]:
+                from_blocks(state[channel], final)
+                squares[program] += squared_distance(final.reshape(n * m), truth[sample, channel].reshape(n * m))
+            else:
+                from_blocks(state[channel], out[program, channel])
 
 
 @dataclass(frozen=True)
@@ -112,20 +110,20 @@ class Moves:
 
     def _run(self, states: Array, truth: Array, out: Array, squares: Array) -> None:
         last, first = of_axes(self.rates)
-        with sharing(16.0 * self.ops.size * states[:1].size):
-            _run(
-                states,
-                truth,
-                out,
-                squares,
-                np.ascontiguousarray(self.ops),
-                np.ascontiguousarray(self.durations, dtype=np.float64),
-                self.growth,
-                last,
-                waves(states.shape[3]),
-                first,
-                reversed_waves(states.shape[2]),
-            )
+        arrays = (
+            states,
+            truth,
+            out,
+            squares,
+            np.ascontiguousarray(self.ops),
+            np.ascontiguousarray(self.durations, dtype=np.float64),
+            self.growth,
+            last,
+            waves(states.shape[3]),
+            first,
+            reversed_waves(states.shape[2]),
+        )
+        in_parts(lambda start, stop: _run(start, stop, *arrays), len(self.ops), 16.0 * self.ops.size * states[:1].size)
 
 
 def convolve(u: Array, rates: tuple[Array, ...], durations: Array) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from typing import Any
 
 import numba
@@ -32,6 +33,7 @@ def _scale_modes(modes: Array, first: Array, second: Array, last: Array) -> None
                         modes[sample, channel, i, j, k] *= factor * last[sample, k]
 
 
+@lru_cache(maxsize=64)
 def _axes_with(transforms: tuple[str, ...], kind: str) -> tuple[int, ...]:
     return tuple(2 + axis for axis, name in enumerate(transforms) if name == kind)
 
@@ -81,10 +83,12 @@ def weigh_modes(u: Array, transforms: tuple[str, ...], weights: tuple[Array, ...
 
 def multiply_modes(u: Array, transforms: tuple[str, ...], multipliers: tuple[Array, ...]) -> Array:
     """Transform each axis of u (batch, channel, *grid), multiply by Π_axis multiplier[axis][sample, mode], and back."""
+    if u.size <= BLOCK:
+        return _multiplied(u, transforms, multipliers, 1)
     threads = numba.get_num_threads()
     samples = max(1, BLOCK // max(1, u[:1].size))
     if u.shape[0] <= samples or u.shape[0] < threads:
-        return _multiplied(u, transforms, multipliers, threads if u.size > BLOCK else 1)
+        return _multiplied(u, transforms, multipliers, threads)
     out = np.empty(u.shape, dtype=u.dtype)
 
     def advance(start: int) -> None:
@@ -108,13 +112,18 @@ def evolve(u: Array, transforms: tuple[str, ...], rates: tuple[Array, ...], dura
         return convolve(u, rates, durations)
     # complex even for real rates, because other operators of the batch decide whether they come as such
     dtype = np.complex128 if "fourier" in transforms else np.float64
+    half = max((axis for axis, name in enumerate(transforms) if name == "fourier"), default=-1)
     multipliers = []
-    for rate in rates:
-        exponents = np.zeros((rate.shape[0], rate.shape[2]), dtype)
+    for axis, rate in enumerate(rates):
+        modes = u.shape[2 + axis] // 2 + 1 if axis == half else u.shape[2 + axis]
+        exponents = np.zeros((rate.shape[0], modes), dtype)
+        sums = exponents.view(np.float64)
         for op in range(rate.shape[1]):
             tau = durations[:, op, None]
-            # as pairs of real numbers, and only where there is a duration: a rate may be infinite
-            sums, parts = exponents.view(np.float64), rate[:, op].astype(dtype).view(np.float64)
-            sums += np.multiply(parts, tau, out=np.zeros_like(sums), where=tau != 0)
-        multipliers.append(np.exp(exponents))
+            parts = rate[:, op, :modes].astype(dtype).view(np.float64)  # as pairs of real numbers
+            if tau.all():
+                sums += parts * tau
+            else:  # only where there is a duration: a rate may be infinite
+                sums += np.multiply(parts, tau, out=np.zeros_like(sums), where=tau != 0)
+        multipliers.append(np.exp(exponents, out=exponents))
     return multiply_modes(u, transforms, tuple(multipliers))

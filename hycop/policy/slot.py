@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 
 import numpy as np
 
 from hycop.errors import IncompatibleError, InvalidInputError
 from hycop.grid import Array
-from hycop.policy.allotment import Allotment, Inputs, allotted, seen_by
+from hycop.policy.allotment import Allotment, Inputs, seen_by
 from hycop.policy.theta import Layout, carried, checked_thetas, laid_out
 from hycop.program import EMPTY, ProgramBatch
 
@@ -133,24 +133,30 @@ class SlotPolicy:
 
     def parts(self) -> list[slice]:
         """The slice of theta of each pattern; the selector's parameters follow."""
+        return list(self._parts)
+
+    @cached_property
+    def _size(self) -> int:
+        return self.size
+
+    @cached_property
+    def _parts(self) -> list[slice]:
         ends = np.cumsum([0, *(self._pattern_size(pattern) for pattern in self.patterns)])
         return [slice(int(a), int(b)) for a, b in pairwise(ends)]
 
     def programs(self, thetas: Array, inputs: Inputs) -> ProgramBatch:
-        thetas = checked_thetas(thetas, self.size)
+        thetas = checked_thetas(thetas, self._size)
         members, batch = thetas.shape[0], inputs.batch
         chosen = self.choices(thetas, inputs)
         longest = max(len(pattern.ops) for pattern in self.patterns)
         ops = np.full((members, batch, longest), EMPTY)
         durations = np.zeros((members, batch, longest))
-        for index, (pattern, part) in enumerate(zip(self.patterns, self.parts(), strict=True)):
-            taken = chosen == index
+        for index, (pattern, part) in enumerate(zip(self.patterns, self._parts, strict=True)):
+            taken = (chosen == index)[..., None]
             if taken.any():
                 k = len(pattern.ops)
-                ops[..., :k] = np.where(taken[..., None], np.asarray(pattern.ops), ops[..., :k])
-                durations[..., :k] = np.where(
-                    taken[..., None], self._durations(pattern, thetas[:, part], inputs), durations[..., :k]
-                )
+                np.copyto(ops[..., :k], pattern.ops, where=taken)
+                np.copyto(durations[..., :k], self._durations(index, thetas[:, part], inputs), where=taken)
         return ProgramBatch(
             self.allotment.names, ops.reshape(members * batch, -1), durations.reshape(members * batch, -1)
         )
@@ -174,32 +180,83 @@ class SlotPolicy:
             return None
         return np.stack([inputs.barred[:, list(set(pattern.ops))].any(axis=1) for pattern in self.patterns], axis=1)
 
-    def _durations(self, pattern: Pattern, theta: Array, inputs: Inputs) -> Array:
-        members, batch, k = theta.shape[0], inputs.batch, len(pattern.ops)
-        logits = np.tile(np.log(pattern.shares), (members, batch, 1))
+    def _durations(self, index: int, theta: Array, inputs: Inputs) -> Array:
+        """Durations (member, batch, slot) of one pattern; within a group of slots that share their time
+
+        duration = T·amount·exp(l)/Σ exp(l),   l = log(classical share) + b + (Σ_j φ_j t_j)·x."""
+        group = self._grouped[index]
+        members, batch, k = theta.shape[0], inputs.batch, group.order.size
+        logits = np.broadcast_to(group.logs, (members, k))
+        if group.free.size:
+            logits = logits + np.where(group.shared, theta[:, group.free], 0.0)
+        logits = logits[:, None]
+        if group.tilts:
+            first, *others = (phi * theta[:, places] for phi, places in group.tilts)
+            logits = logits + seen_by(sum(others, first), inputs.features)
+        # against overflow; within each group, because large logits of one primitive must not make the weights of
+        # another vanish
+        weights = np.exp(logits - np.maximum.reduceat(logits, group.starts, axis=2)[..., group.member])
+        amounts = inputs.time[:, None]
+        if group.allotment.size and group.allotment.budget != "literal":  # else each group has all of the time
+            amounts = amounts * group.allotment.amounts(theta[:, group.used :], inputs)[..., group.ops]
+        out = np.empty((members, batch, k))
+        out[..., group.order] = weights * amounts / np.add.reduceat(weights, group.starts, axis=2)[..., group.member]
+        return out
+
+    @cached_property
+    def _grouped(self) -> list[_Grouped]:
+        return [_Grouped.of(self, pattern) for pattern in self.patterns]
+
+
+@dataclass(frozen=True, eq=False)
+class _Grouped:
+    """The slots of a pattern, sorted so that those that share their time are neighbours: ``order`` are the slots,
+    ``starts`` the first of each group, ``member`` the group of each. The logit of a slot starts at ``logs``; where it
+    is ``shared``, theta[free] is added; and φ·theta[places]·x for each (φ, places) of ``tilts``, one for each degree.
+    Parameters of the allotment begin at ``used``."""
+
+    order: Array
+    starts: Array
+    member: Array
+    ops: Array
+    logs: Array
+    shared: Array
+    free: Array
+    tilts: tuple[tuple[Array, Array], ...]
+    allotment: Allotment
+    used: int
+
+    @classmethod
+    def of(cls, policy: SlotPolicy, pattern: Pattern) -> _Grouped:
+        ops, k = np.asarray(pattern.ops), len(pattern.ops)
+        shared, free = np.zeros(k, dtype=bool), np.zeros(k, dtype=np.int64)
+        first, basis = np.zeros((policy.tilts, k), dtype=np.int64), np.zeros((policy.tilts, k))
         used = 0
-        for _, slots, basis in _shared(pattern, self.tilts):
-            logits[..., slots] += theta[:, None, used : used + len(slots)]
+        for _, slots, polynomials in _shared(pattern, policy.tilts):
+            shared[slots], free[slots] = True, used + np.arange(len(slots))
             used += len(slots)
-            for phi in basis:
-                tilt = seen_by(theta[:, None, used : used + self.features], inputs.features)
-                logits[..., slots] += tilt * phi
-                used += self.features
-        allotment = self.allotment.within(pattern.ops)
-        amounts = allotment.amounts(theta[:, used:], inputs)
-        rows = members * batch
-        # against overflow; within each group that shares its time, because large logits of one primitive must not make
-        # the weights of another vanish
-        literal = allotment.budget == "literal"
-        for together in [np.arange(k)] if literal else [pattern.slots(op) for op in set(pattern.ops)]:
-            logits[..., together] -= logits[..., together].max(axis=2, keepdims=True)
-        return allotted(
-            np.broadcast_to(np.asarray(pattern.ops), (rows, k)),
-            np.exp(logits).reshape(rows, k),
-            amounts.reshape(rows, -1),
-            np.tile(inputs.time, members),
-            allotment.budget,
-        ).reshape(members, batch, k)
+            for degree, phi in enumerate(polynomials):
+                first[degree, slots], basis[degree, slots] = used, phi
+                used += policy.features
+        literal = policy.allotment.budget == "literal"
+        order = np.argsort(np.zeros(k) if literal else ops, kind="stable")
+        group = np.zeros(k, dtype=np.int64) if literal else np.unique(ops, return_inverse=True)[1][order]
+        return cls(
+            order,
+            np.flatnonzero(np.diff(group, prepend=-1)),
+            group,
+            ops[order],
+            np.log(pattern.shares)[order],
+            shared[order],
+            free[order] if shared.any() else free[:0],
+            tuple(
+                (phi[order, None], places[order, None] + np.arange(policy.features))
+                for phi, places in zip(basis, first, strict=True)
+                if policy.features and phi.any()
+            ),
+            policy.allotment.within(pattern.ops),
+            used,
+        )
 
 
 @lru_cache(maxsize=256)

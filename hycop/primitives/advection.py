@@ -20,6 +20,7 @@ from hycop.primitive import (
     flow_of,
     rate_of,
     sub_steps,
+    symbol_of,
     transform_work,
     transforms_of,
     update_work,
@@ -55,10 +56,10 @@ class SpectralAdvection:
         return Symbol(transforms_of(grid), tuple(rates))
 
     def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
-        return flow_of(self.symbol(setting), u, checked_duration(duration, setting, self.reversible))
+        return flow_of(symbol_of(self, setting), u, checked_duration(duration, setting, self.reversible))
 
     def rate(self, u: Array, setting: Setting) -> Array:
-        return rate_of(self.symbol(setting), u)
+        return rate_of(symbol_of(self, setting), u)
 
     def work(self, u: Array, duration: Array, setting: Setting) -> Array:
         return transform_work(setting)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hycop.grid import Array
-from hycop.primitive import ALL_CHANNELS, EXACT, Symbol, checked_duration, flow_of, rate_of, transform_work
+from hycop.primitive import ALL_CHANNELS, EXACT, Symbol, checked_duration, flow_of, rate_of, symbol_of, transform_work
 from hycop.primitives.advection import SpectralAdvection
 from hycop.primitives.diffusion import SpectralDiffusion
 from hycop.primitives.examples import scalar_example
@@ -32,10 +32,10 @@ class SpectralAdvectionDiffusion:
         return SpectralAdvection().symbol(setting) + SpectralDiffusion().symbol(setting)
 
     def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
-        return flow_of(self.symbol(setting), u, checked_duration(duration, setting))
+        return flow_of(symbol_of(self, setting), u, checked_duration(duration, setting))
 
     def rate(self, u: Array, setting: Setting) -> Array:
-        return rate_of(self.symbol(setting), u)
+        return rate_of(symbol_of(self, setting), u)
 
     def work(self, u: Array, duration: Array, setting: Setting) -> Array:
         return transform_work(setting)

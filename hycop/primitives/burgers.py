@@ -20,6 +20,7 @@ from hycop.primitive import (
     checked_duration,
     flow_of,
     rate_of,
+    symbol_of,
     transform_work,
     update_work,
 )
@@ -125,10 +126,10 @@ class SpectralViscosity:
         return SpectralDiffusion().symbol(_as_diffusion(setting))
 
     def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
-        return flow_of(self.symbol(setting), u, checked_duration(duration, setting))
+        return flow_of(symbol_of(self, setting), u, checked_duration(duration, setting))
 
     def rate(self, u: Array, setting: Setting) -> Array:
-        return rate_of(self.symbol(setting), u)
+        return rate_of(symbol_of(self, setting), u)
 
     def work(self, u: Array, duration: Array, setting: Setting) -> Array:
         return transform_work(setting)
@@ -152,10 +153,10 @@ class FiniteVolumeViscosity:
         return FiniteVolumeDiffusion().symbol(_as_diffusion(setting))
 
     def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
-        return flow_of(self.symbol(setting), u, checked_duration(duration, setting))
+        return flow_of(symbol_of(self, setting), u, checked_duration(duration, setting))
 
     def rate(self, u: Array, setting: Setting) -> Array:
-        return rate_of(self.symbol(setting), u)
+        return rate_of(symbol_of(self, setting), u)
 
     def work(self, u: Array, duration: Array, setting: Setting) -> Array:
         return transform_work(setting)

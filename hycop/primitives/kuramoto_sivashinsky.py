@@ -21,6 +21,7 @@ from hycop.primitive import (
     checked_duration,
     flow_of,
     rate_of,
+    symbol_of,
     transform_work,
     transforms_of,
     wavenumbers,
@@ -61,10 +62,10 @@ class KuramotoSivashinskyLinear:
         return Symbol(transforms_of(setting.grid), (square - square**2,))
 
     def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
-        return flow_of(self.symbol(setting), u, checked_duration(duration, setting))
+        return flow_of(symbol_of(self, setting), u, checked_duration(duration, setting))
 
     def rate(self, u: Array, setting: Setting) -> Array:
-        return rate_of(self.symbol(setting), u)
+        return rate_of(symbol_of(self, setting), u)
 
     def work(self, u: Array, duration: Array, setting: Setting) -> Array:
         return transform_work(setting)

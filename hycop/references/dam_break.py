@@ -14,7 +14,6 @@ from __future__ import annotations
 from math import sqrt
 
 import numpy as np
-from scipy.optimize import brentq
 
 from hycop.errors import InvalidInputError
 from hycop.grid import Array
@@ -33,6 +32,7 @@ def straight_dam(faces: Array, time: float, deep: float, shallow: float, g: floa
 
 def middle_depth(deep: float, shallow: float, g: float) -> float:
     """Depth h_m of the plateau between the rarefaction and the shock."""
+    from scipy.optimize import brentq  # takes a second to import
 
     def mismatch(h: float) -> float:
         return 2 * (sqrt(g * deep) - sqrt(g * h)) - (h - shallow) * sqrt(g * (h + shallow) / (2 * h * shallow))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import minimize
 
 from hycop.grid import Array
 from hycop.policy import softmax
@@ -12,6 +11,8 @@ from hycop.policy import softmax
 def selector(seen: Array, losses: Array) -> Array:
     """Rows s_k with softmax(0, s_1·(1, x), …) as the chance of each pattern: least expected loss, slightly damped.
     Losses (pattern, query) are finite and not all zero."""
+    from scipy.optimize import minimize  # takes a second to import
+
     scale = losses.mean()
     shape = (losses.shape[0] - 1, seen.shape[1])
 
