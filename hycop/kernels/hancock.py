@@ -2,7 +2,7 @@
 
     edges of a cell at half the step = limited edges − τ/2 Σ_axis (F(upper edge) − F(lower edge))/Δx
 
-after van Leer, SIAM J. Sci. Stat. Comput. 5 (1984) 1. Both axes enter the change of every edge: there is no splitting by
+after van Leer, SIAM J. Sci. Stat. Comput. 5 (1984) 1. Both axes enter the change of each edge: there is no splitting by
 axis, and waves that cross the grid obliquely are of second order too. With slopes limited by the monotonised central
 difference, the leading error vanishes for a wave that crosses half a cell in a step, as the fastest ones do in a plane
 (Fromm, J. Comput. Phys. 3 (1968) 176). With edges by WENO-Z the average over the step of the parabola between them
