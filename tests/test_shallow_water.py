@@ -15,6 +15,7 @@ from hycop.errors import HyCOPError, InvalidInputError
 from hycop.grid import Array, Grid, restrict
 from hycop.primitive import Primitive
 from hycop.primitives import PRIMITIVES, GravityWave, MomentumAdvection, ShallowWater
+from hycop.primitives.shallow_water import Reconstruction
 from hycop.query import Channel, Setting
 from tests.helpers import CHANNELS, SIGNS, G, relative
 
@@ -24,9 +25,13 @@ KINDS: tuple[type[GravityWave] | type[MomentumAdvection] | type[ShallowWater], .
     ShallowWater,
 )
 
-every_solver = pytest.mark.parametrize(
-    "solver", [kind(scheme) for kind in KINDS for scheme in ("weno5", "muscl")], ids=str
+OPTIONS: tuple[tuple[Reconstruction, float], ...] = (
+    ("weno5", 0.5),
+    ("muscl", 0.5),
+    ("hancock", 0.9),
+    ("weno5-hancock", 0.9),
 )
+every_solver = pytest.mark.parametrize("solver", [kind(*each) for kind in KINDS for each in OPTIONS], ids=str)
 
 
 def box(shape: tuple[int, ...], boundary: str | tuple[str, ...] = "periodic", lengths: float = 10.0) -> Setting:
@@ -91,7 +96,7 @@ def test_bits_depend_on_neither_batch_nor_threads(solver: Primitive) -> None:
 def test_work_counts_sub_steps(solver: Primitive) -> None:
     u, setting = random_box(2, (8, 9))
     short, long = (solver.work(u, np.full(3, tau), setting) for tau in (1e-9, 1.0))
-    stages = 3 if solver.reconstruction == "weno5" else 2  # type: ignore[attr-defined]
+    stages = {"weno5": 3, "muscl": 2}.get(solver.reconstruction, 1)  # type: ignore[attr-defined]
     assert (short == stages * 3 * 72).all() and (long > 5 * short).all() and (long % short == 0).all()
     u[1, 0] = np.nan
     assert np.isfinite(solver.work(u, np.full(3, 1.0), setting)).all()
@@ -148,7 +153,7 @@ def ritter(left: float) -> Callable[[Array], Array]:
     return lambda xi: np.where(xi < -c0, left, np.where(xi > 2 * c0, 0.0, (2 * c0 - xi) ** 2 / (9 * G)))
 
 
-@pytest.mark.parametrize("scheme", ["weno5", "muscl"])
+@pytest.mark.parametrize("scheme", [name for name, _ in OPTIONS])
 @pytest.mark.parametrize(
     ("left", "right", "limit"), [(2.0, 1.0, 1e-2), (1.0, 0.1, 2e-2), (1.0, 0.0, 1e-2), (0.0, 1.0, 1e-2)]
 )
@@ -238,7 +243,7 @@ def test_depth_is_positive_or_the_sample_lost(solver: Primitive, froude: float, 
         assert not lost.any()
 
 
-@pytest.mark.parametrize("scheme", ["weno5", "muscl"])
+@pytest.mark.parametrize("scheme", [name for name, _ in OPTIONS])
 def test_a_bed_with_dry_patches(scheme: str) -> None:
     rng = np.random.default_rng(6)
     u = np.zeros((500, 3, 8, 7))

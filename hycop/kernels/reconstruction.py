@@ -6,6 +6,7 @@ first and after the last. So a neighbour along either axis is a fixed stride awa
 
 from __future__ import annotations
 
+from math import copysign
 from typing import Any
 
 import numba
@@ -17,18 +18,27 @@ Array = npt.NDArray[Any]
 GHOSTS = 3
 """Cells beyond each end: the flux at an end needs the edge of the first of them, which needs two more."""
 
-UPWIND, MUSCL, WENO5 = 0, 1, 2
-RECONSTRUCTIONS = {"upwind": UPWIND, "muscl": MUSCL, "weno5": WENO5}
+UPWIND, MUSCL, WENO5, CENTRAL, HANCOCK = 0, 1, 2, 3, 4
+RECONSTRUCTIONS = {
+    "upwind": UPWIND,
+    "muscl": MUSCL,
+    "weno5": WENO5,
+    "hancock": CENTRAL + HANCOCK,
+    "weno5-hancock": WENO5 + HANCOCK,
+}
+"""``HANCOCK`` is added to a way to reconstruct edges if these are then taken to half the step."""
 
 STAGES = {
     "upwind": np.array([0.0]),
     "muscl": np.array([0.0, 0.5]),
     "weno5": np.array([0.0, 0.75, 1.0 / 3.0]),
+    "hancock": np.array([0.0]),  # edges are those at half the step
+    "weno5-hancock": np.array([0.0]),
 }
 """Strong-stability-preserving Runge–Kutta methods of orders 1, 2 and 3 (Shu and Osher, J. Comput. Phys. 77 (1988) 439):
 each stage is keep·u + (1 − keep)·(v + τ L(v)), with u the state before the step and v that of the stage before."""
 
-CELLS = {"upwind": 1, "muscl": 3, "weno5": 5}
+CELLS = {"upwind": 1, "muscl": 3, "weno5": 5, "hancock": 3, "weno5-hancock": 5}
 """Cells from which the edges of one cell are reconstructed: fewer along an axis would be counted twice."""
 
 TINY = 1e-40
@@ -83,7 +93,7 @@ def unpad(v, out, sample, plane):  # type: ignore[no-untyped-def]
 def fill_ghosts(v, rows, n, plane, codes, signs):  # type: ignore[no-untyped-def]
     """Cells beyond the ends of both axes; ``signs`` (channel, axis) is −1 where a wall flips what it mirrors.
 
-    Corners stay as they are: no edge looks across them.
+    Corners are filled from ghosts of the second axis.
     """
     width, above = n + 2 * GHOSTS, GHOSTS if plane else 0
     for c in range(v.shape[0]):
@@ -93,13 +103,13 @@ def fill_ghosts(v, rows, n, plane, codes, signs):  # type: ignore[no-untyped-def
                 sign = signs[c, 1] if mirrored else 1.0
                 for i in range(above, above + rows):
                     v[c, i * width + GHOSTS + ghost] = sign * v[c, i * width + GHOSTS + source]
-            if plane:
-                for ghost in (-1 - j, rows + j):
-                    source, mirrored = inside(ghost, rows, codes[0])
-                    sign = signs[c, 0] if mirrored else 1.0
-                    here, there = (above + ghost) * width + GHOSTS, (above + source) * width + GHOSTS
-                    for k in range(n):
-                        v[c, here + k] = sign * v[c, there + k]
+        for j in range(GHOSTS if plane else 0):
+            for ghost in (-1 - j, rows + j):
+                source, mirrored = inside(ghost, rows, codes[0])
+                sign = signs[c, 0] if mirrored else 1.0
+                here, there = (above + ghost) * width, (above + source) * width
+                for k in range(width):
+                    v[c, here + k] = sign * v[c, there + k]
 
 
 @numba.njit(cache=True, error_model="numpy")
@@ -108,6 +118,16 @@ def van_leer(b: float, c: float, d: float) -> tuple[float, float]:
     left, right = c - b, d - c
     product = left * right
     half = product / (left + right) if product > 0.0 else 0.0
+    return c - half, c + half
+
+
+@numba.njit(cache=True, error_model="numpy")
+def monotonised_central(b: float, c: float, d: float) -> tuple[float, float]:
+    """Both edges of the middle cell with the central slope, as far as no edge goes beyond a neighbour (van Leer, J.
+    Comput. Phys. 23 (1977) 276): zero at an extremum."""
+    left, right = c - b, d - c
+    size = min(min(abs(left), abs(right)), 0.25 * abs(left + right))
+    half = copysign(size, left) if left * right > 0.0 else 0.0
     return c - half, c + half
 
 
@@ -149,6 +169,10 @@ def edges(v, c, start, count, stride, reconstruction, lower, upper):  # type: ig
         for k in range(count):
             x = np.uint64(start + k)
             lower[c, k], upper[c, k] = van_leer(v[c, x - one], v[c, x], v[c, x + one])
+    elif reconstruction == CENTRAL:
+        for k in range(count):
+            x = np.uint64(start + k)
+            lower[c, k], upper[c, k] = monotonised_central(v[c, x - one], v[c, x], v[c, x + one])
     else:
         for k in range(count):
             lower[c, k] = upper[c, k] = v[c, start + k]

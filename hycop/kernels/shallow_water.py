@@ -13,8 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hycop.kernels.advection import BOUNDARY_CODES
+from hycop.kernels.hancock import CROSSED, SHALLOWEST, STEEP, hancock_step
 from hycop.kernels.reconstruction import (
     GHOSTS,
+    HANCOCK,
     MOST_SUB_STEPS,
     RECONSTRUCTIONS,
     ROUNDING,
@@ -26,19 +28,12 @@ from hycop.kernels.reconstruction import (
     unpad,
 )
 from hycop.kernels.threads import sharing, threads_for
+from hycop.kernels.water_fluxes import BOTH, GRAVITY, MOMENTUM, flux_through
 
 Array = npt.NDArray[Any]
 
-GRAVITY, MOMENTUM, BOTH = 0, 1, 2
-
 BLOCK = 8
 """Rows per task where the threads share one large sample."""
-
-SHALLOWEST = 0.1
-"""Depth at the edge of a cell, as a fraction of its average, below which the edges are pulled towards the average."""
-
-STEEP = 4.0
-"""Ratio of the depths of neighbours above which a cell is taken as constant."""
 
 DRY = 1e-9
 """Depth, as a fraction of the sample's largest, below which water does not move."""
@@ -49,81 +44,6 @@ SPEED_UP = 100.0
 REFUSALS = 8
 """How often a sub-step is tried again with half its length: if it leaves a depth negative, or waves so much faster than
 before that it was too long for them."""
-
-
-@numba.njit(cache=True, error_model="numpy")
-def _velocity(m: float, h: float, dry: float) -> float:
-    return m / h if h > dry else 0.0
-
-
-@numba.njit(cache=True, error_model="numpy")
-def _gravity_flux(left, right, shift, count, normal, g, flux):  # type: ignore[no-untyped-def]
-    """Rusanov's flux of (m, ½gh²): of the two waves ±√(gh) it resolves both. Momentum along the face stays."""
-    for k in range(count):
-        h0, h1 = left[0, k], right[0, k + shift]
-        m0, m1 = left[normal, k], right[normal, k + shift]
-        speed = sqrt(g * max(h0, h1))
-        flux[0, k] = 0.5 * ((m0 + m1) - speed * (h1 - h0))
-        flux[normal, k] = 0.5 * (0.5 * g * (h0 * h0 + h1 * h1) - speed * (m1 - m0))
-    for c in range(1, flux.shape[0]):
-        if c != normal:
-            flux[c, :count] = 0.0
-
-
-@numba.njit(cache=True, error_model="numpy")
-def _momentum_flux(left, right, shift, count, normal, flux):  # type: ignore[no-untyped-def]
-    """Godunov's flux of m²/h, which is convex in m with its minimum at rest: the larger of what either side sends.
-
-    Momentum along the face goes with what flows out of its own side, the sum of both where they collide.
-    """
-    for k in range(count):
-        ahead, back = max(left[normal, k], 0.0), min(right[normal, k + shift], 0.0)
-        flux[0, k] = 0.0
-        flux[normal, k] = max(ahead * ahead / left[0, k], back * back / right[0, k + shift])
-    for c in range(1, flux.shape[0]):
-        if c != normal:
-            for k in range(count):
-                ahead = max(left[normal, k], 0.0) / left[0, k]
-                back = min(right[normal, k + shift], 0.0) / right[0, k + shift]
-                flux[c, k] = ahead * left[c, k] + back * right[c, k + shift]
-
-
-@numba.njit(cache=True, error_model="numpy")
-def _shallow_water_flux(left, right, shift, count, normal, g, dry, flux):  # type: ignore[no-untyped-def]
-    """HLLC (Toro, Shock-Capturing Methods for Free-Surface Shallow Flows, 2001): HLL with Einfeldt's speeds, and those
-    of a dry bed next to one, for depth and normal momentum; momentum along the face goes with the mass."""
-    for k in range(count):
-        h0, h1 = left[0, k], right[0, k + shift]
-        m0, m1 = left[normal, k], right[normal, k + shift]
-        u0, u1 = _velocity(m0, h0, dry), _velocity(m1, h1, dry)
-        c0, c1 = sqrt(g * h0), sqrt(g * h1)
-        mean = (c0 * u0 + c1 * u1) / (c0 + c1 + 1e-300)
-        c = sqrt(0.5 * g * (h0 + h1))
-        slow = min(u0 - c0, mean - c) if h0 > dry else u1 - 2.0 * c1
-        fast = max(u1 + c1, mean + c) if h1 > dry else u0 + 2.0 * c0
-        slow, fast = min(slow, 0.0), max(fast, 0.0)
-        scale = 1.0 / (fast - slow + 1e-300)
-        flux[0, k] = scale * (fast * h0 * u0 - slow * h1 * u1 + fast * slow * (h1 - h0))
-        push0, push1 = h0 * u0 * u0 + 0.5 * g * h0 * h0, h1 * u1 * u1 + 0.5 * g * h1 * h1
-        flux[normal, k] = scale * (fast * push0 - slow * push1 + fast * slow * (h1 * u1 - h0 * u0))
-    for c in range(1, flux.shape[0]):
-        if c != normal:
-            for k in range(count):
-                mass = flux[0, k]
-                v0 = _velocity(left[c, k], left[0, k], dry)
-                v1 = _velocity(right[c, k + shift], right[0, k + shift], dry)
-                flux[c, k] = mass * (v0 if mass > 0.0 else v1)
-
-
-@numba.njit(cache=True, error_model="numpy")
-def _flux(system, left, right, shift, count, normal, g, dry, flux):  # type: ignore[no-untyped-def]
-    """Fluxes through ``count`` faces: face k has cell k of ``left`` and cell k + shift of ``right`` on its sides."""
-    if system == GRAVITY:
-        _gravity_flux(left, right, shift, count, normal, g, flux)
-    elif system == MOMENTUM:
-        _momentum_flux(left, right, shift, count, normal, flux)
-    else:
-        _shallow_water_flux(left, right, shift, count, normal, g, dry, flux)
 
 
 @numba.njit(cache=True, inline="always", error_model="numpy")
@@ -180,11 +100,11 @@ def _stage(v, base, out, first, last, n, plane, ratio, g, dry, keep, system, rec
             if i < first:
                 _edges(v, start, n, width, 1, system, reconstruction, lower, below)
             _edges(v, start + width, n, width, 1, system, reconstruction, lower, upper)
-            _flux(system, below, lower, 0, n, 1, g, dry, leaves)
+            flux_through(system, below, lower, 0, n, 1, g, dry, leaves)
             below, upper = upper, below
         if i >= first:
             _edges(v, start - 1, n + 2, 1, across, system, reconstruction, lower, upper)
-            _flux(system, upper, lower, 1, n + 1, across, g, dry, flux)
+            flux_through(system, upper, lower, 1, n + 1, across, g, dry, flux)
             for c in range(channels):
                 for k in range(n):
                     x = np.uint64(start + k)
@@ -256,6 +176,7 @@ def _march(v, rows, n, plane, duration, codes, signs, dx, g, cfl, keeps, system,
         _settle(v, dry)
     rate = _rate(v, 0, rows, n, plane, dx, g, dry, system)
     remaining, refusals, most = duration, 0, min(SPEED_UP * rate, MOST_SUB_STEPS * cfl / duration)
+    crossed = CROSSED if reconstruction >= HANCOCK else 2.0 * cfl
     while remaining > 0.0 and refusals <= REFUSALS and rate <= most:
         steps = max(1.0, ceil(remaining * rate / cfl * (1.0 - ROUNDING)))
         step = remaining / steps / 2.0**refusals
@@ -265,12 +186,16 @@ def _march(v, rows, n, plane, duration, codes, signs, dx, g, cfl, keeps, system,
             fill_ghosts(now, rows, n, plane, codes, signs)
             for task in numba.prange(blocks):
                 first, last = task * block, min((task + 1) * block, rows)
-                _stage(now, v, out, first, last, n, plane, ratio, g, dry, keeps[number], system, reconstruction)
+                if reconstruction >= HANCOCK:
+                    kind = reconstruction - HANCOCK
+                    hancock_step(now, out, first, last, n, plane, ratio, g, dry, system, kind)
+                else:
+                    _stage(now, v, out, first, last, n, plane, ratio, g, dry, keeps[number], system, reconstruction)
             now, out = out, new if number == 0 else now
         for task in numba.prange(blocks):
             rates[task] = _rate(now, task * block, min((task + 1) * block, rows), n, plane, dx, g, dry, system)
         after = _largest(rates)
-        if after * step <= 2.0 * cfl:  # false if NaN
+        if after * step <= crossed:  # false if NaN
             remaining, rate, refusals = remaining - step, after, 0
             v, stage, new = now, out, v
         else:
@@ -369,7 +294,7 @@ def tendencies(
     codes, mirrors = _ends(u, boundary, signs)
     out = np.empty_like(state)
     with sharing(u.size):
-        _tendencies(state, out, codes, mirrors, widths, g, system, RECONSTRUCTIONS[reconstruction])
+        _tendencies(state, out, codes, mirrors, widths, g, system, RECONSTRUCTIONS[reconstruction] % HANCOCK)
     return out.reshape(u.shape).astype(u.dtype, copy=False)
 
 

@@ -26,6 +26,7 @@ from hycop.dictionary import Dictionary
 from hycop.grid import AXES, Array
 from hycop.pde import Coefficient, Equation
 from hycop.primitives import GravityWave, MomentumAdvection, ShallowWater
+from hycop.primitives.shallow_water import Reconstruction
 from hycop.problems.definition import InitialCondition, Problem, Settings, Split
 from hycop.problems.draw import Draw, Intervals
 from hycop.problems.initial_conditions import Box, Bump, Profile, Sigmoid, Step, Wave, box_of
@@ -54,6 +55,7 @@ PRESETS: Mapping[int, Mapping[str, Settings]] = {
     },
 }
 FINE_CELLS = 2**20
+SINGLE_STAGE_CFL = 0.9
 
 
 def _over(values: Array, box: Box) -> Array:
@@ -209,10 +211,16 @@ def _reference(processes: frozenset[str], boundary: tuple[str, ...], shape: tupl
 
 
 def dictionaries() -> Mapping[str, Dictionary]:
+    """Runge–Kutta with WENO; MUSCL and WENO in steps of one stage; and both processes at once."""
+    kinds: Mapping[str, tuple[Reconstruction, float]] = {
+        "weno5": ("weno5", 0.5),
+        "muscl": ("hancock", SINGLE_STAGE_CFL),
+        "weno5-hancock": ("weno5-hancock", SINGLE_STAGE_CFL),
+    }
     return {
         **{
-            kind: Dictionary({"gravity": GravityWave(kind), "momentum": MomentumAdvection(kind)})
-            for kind in ("weno5", "muscl")
+            name: Dictionary({"gravity": GravityWave(*options), "momentum": MomentumAdvection(*options)})
+            for name, options in kinds.items()
         },
         "unsplit": Dictionary({"shallow water": ShallowWater()}),
     }
