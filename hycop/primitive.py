@@ -41,6 +41,8 @@ class Primitive(Protocol):
     - ``growth(setting)``: its rate r (batch,), if it solves u' = r u (1 − u) exactly; ``run`` then keeps small periodic
       boxes in cache through whole programs of such primitives and those with a symbol
     - ``rate(u, setting)``: du/dt of its process at u, in its own discretisation of space: flow(u, τ) ≈ u + τ·rate(u)
+    - ``quadratic(setting)``: its rate on a periodic line as −i·slope·F[½(F⁻¹ to·û)²] of modes û without aliases, by
+      ``to`` and ``slope``; exponential methods then stay in modes
     - ``rate_order``: the order of that discretisation; ``order``
     - ``stages``: how many evaluations of ``rate`` the work of a very short flow stands for; 1
     - ``arrays()``: its weights, name → NumPy array, and ``with_arrays(arrays)``, which returns the same primitive with
