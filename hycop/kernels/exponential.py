@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import factorial
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -13,6 +14,9 @@ Array = npt.NDArray[Any]
 
 TAYLOR_TERMS = 18
 """Terms of the series of φ₃ for |z| < 1: the next is below 10⁻¹⁸."""
+
+INVERSE_FACTORIALS = tuple(1.0 / factorial(power + 3) for power in range(TAYLOR_TERMS))
+"""Coefficients of that series."""
 
 
 class Tableau(NamedTuple):
@@ -29,24 +33,32 @@ class Tableau(NamedTuple):
         return Tableau([factor[samples] for factor in self.factors], rows)
 
 
+@numba.njit(cache=True, nogil=True)
+def _phi(z: Array, exponential: Array, phi: Array) -> None:
+    """φ₁, φ₂ and φ₃ (3, size) of z (size,)."""
+    for i in range(z.size):
+        x = z[i]
+        if abs(x) < 1.0:
+            series = INVERSE_FACTORIALS[TAYLOR_TERMS - 1] + 0.0 * x
+            for power in range(TAYLOR_TERMS - 2, -1, -1):
+                series = series * x + INVERSE_FACTORIALS[power]
+            phi[2, i] = series
+            phi[1, i] = series * x + 0.5
+            phi[0, i] = phi[1, i] * x + 1.0
+        else:
+            phi[0, i] = (exponential[i] - 1.0) / x
+            phi[1, i] = (phi[0, i] - 1.0) / x
+            phi[2, i] = (phi[1, i] - 0.5) / x
+
+
 def phi_functions(z: Array, exponential: Array) -> tuple[Array, Array, Array]:
     """φ₁ = (e^z − 1)/z, φ₂ = (φ₁ − 1)/z, φ₃ = (φ₂ − ½)/z, given e^z; z real or complex.
 
     The quotients cancel for small |z|: there a Taylor series of φ₃, and the others from it, which cancels nothing.
     """
-    near = np.abs(z) < 1.0
-    inverse = 1.0 / np.where(near, 1.0, z)
-    phi1 = (exponential - 1.0) * inverse
-    phi2 = (phi1 - 1.0) * inverse
-    phi3 = (phi2 - 0.5) * inverse
-    small = z[near]
-    series = np.full_like(small, 1.0 / factorial(TAYLOR_TERMS + 2))
-    for power in reversed(range(TAYLOR_TERMS - 1)):
-        series *= small
-        series += 1.0 / factorial(power + 3)
-    phi3[near] = series
-    phi2[near] = series = series * small + 0.5
-    phi1[near] = series * small + 1.0
+    phi = np.empty((3, z.size), dtype=z.dtype)
+    _phi(z.reshape(-1), exponential.reshape(-1), phi)
+    phi1, phi2, phi3 = phi.reshape(3, *z.shape)
     return phi1, phi2, phi3
 
 

@@ -50,6 +50,7 @@ PRIMITIVES = Registry(
         "MomentumAdvection": "hycop.primitives.shallow_water:MomentumAdvection",
         "ShallowWater": "hycop.primitives.shallow_water:ShallowWater",
         "BurgersAdvection": "hycop.primitives.burgers:BurgersAdvection",
+        "SpectralBurgersAdvection": "hycop.primitives.burgers:SpectralBurgersAdvection",
         "SpectralViscosity": "hycop.primitives.burgers:SpectralViscosity",
         "FiniteVolumeViscosity": "hycop.primitives.burgers:FiniteVolumeViscosity",
         "KuramotoSivashinskyLinear": "hycop.primitives.kuramoto_sivashinsky:KuramotoSivashinskyLinear",

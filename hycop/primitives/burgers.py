@@ -26,6 +26,7 @@ from hycop.primitive import (
 )
 from hycop.primitives.diffusion import FiniteVolumeDiffusion, SpectralDiffusion
 from hycop.primitives.examples import line_example, scalar_example
+from hycop.primitives.kuramoto_sivashinsky import KuramotoSivashinskyNonlinear
 from hycop.query import Setting
 
 Reconstruction = Literal["weno5", "muscl", "upwind"]
@@ -100,6 +101,18 @@ class BurgersAdvection:
 
     def example(self, seed: int) -> tuple[Array, Setting]:
         return line_example(seed)
+
+
+@dataclass(frozen=True)
+class SpectralBurgersAdvection(KuramotoSivashinskyNonlinear):
+    """Nonlinear advection u_t = −(½u²)_x, pseudo-spectral without aliases, for states that viscosity resolves.
+
+    As ``KuramotoSivashinskyNonlinear``: spectral in space, third order in time; shocks ring, and are for the viscosity
+    to smooth (fronts about 4ν/[u] wide on cells of at most that width). ``cfl`` bounds |u|τ/Δx of a sub-step. Channel
+    ``u``; no parameters. Periodic.
+    """
+
+    advances: ClassVar[frozenset[str]] = frozenset({"advection"})
 
 
 def _as_diffusion(setting: Setting) -> Setting:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar
 
 import numpy as np
 
 from hycop.errors import IncompatibleError, InvalidInputError
 from hycop.grid import Array
 from hycop.kernels.exponential import TABLEAUS, Tableau
+from hycop.kernels.exponential_line import Lines
 from hycop.kernels.spectral import from_modes, to_modes
 from hycop.primitive import (
     ALL_CHANNELS,
@@ -37,6 +38,9 @@ from hycop.query import Setting
 BLOCK = 2**15
 """Values of a state that go through all their steps at a time: they and their weights stay in the cache."""
 
+KEPT = 8
+"""Blocks whose tableaus are kept from call to call."""
+
 NUDGE, ITERATIONS = 1e-6, 3
 """Size of the disturbance, relative to the state, and power iterations that estimate the fastest rate."""
 
@@ -48,6 +52,7 @@ class ExponentialRungeKutta:
     L is the sum of the parts with a ``symbol``, and is exact; N is the sum of the rates of the others. In modes, with
     z = hL, stages are V_i = e^{c_i z}·v + h Σ_j a_ij(z)·N(V_j): ETDRK2, 3 or 4 by the number of ``stages``, with the
     φ functions of complex z to rounding. Without a part of either kind it is exact, or a classical Runge–Kutta method.
+    If N is one part with ``quadratic``, on a periodic line, all stages stay in modes.
 
     A duration takes ``steps`` equal steps, or as many more as keep the product of a step and the fastest rate of N
     below ``reach`` (estimated from the state given; ETDRK4 is stable up to about 2.5). ``dealias`` drops modes of N
@@ -60,6 +65,8 @@ class ExponentialRungeKutta:
     steps: int = 1
     reach: float | None = None
     dealias: bool = False
+
+    scheme_version: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         if not isinstance(self.parts, tuple) or not self.parts:
@@ -108,6 +115,10 @@ class ExponentialRungeKutta:
         return all(map(is_reversible, self.parts))
 
     @property
+    def fixed_steps(self) -> bool:
+        return self.reach is None and bool(self._others)
+
+    @property
     def fewest_cells(self) -> int:
         return max(map(fewest_cells, self.parts))
 
@@ -119,6 +130,16 @@ class ExponentialRungeKutta:
     def _others(self) -> tuple[Any, ...]:
         """The parts without a symbol."""
         return tuple(part for part in self.parts if not hasattr(part, "symbol"))
+
+    def _in_modes(self, setting: Setting) -> bool:
+        """Whether N is a part with ``quadratic`` on a periodic line, which needs no point values outside it."""
+        return (
+            len(self._others) == 1
+            and len(self.parts) > 1
+            and hasattr(self._others[0], "quadratic")
+            and not self.dealias
+            and setting.grid.boundary == ("periodic",)
+        )
 
     def _linear(self, setting: Setting) -> Symbol | None:
         """L, if any part has a symbol."""
@@ -153,21 +174,22 @@ class ExponentialRungeKutta:
         order, samples = np.argsort(-steps, kind="stable"), max(1, BLOCK // max(1, u[:1].size))
         for start in range(0, u.shape[0], samples):
             block = order[start : start + samples]
-            march = _March(self, setting.take(block), step[block])
+            march = _prepared(_Case(self, setting.take(block), step[block]))
             with np.errstate(all="ignore"):  # a state that overflows is for the caller to report
                 out[block] = march.advanced(u[block].astype(np.float64, copy=False), steps[block])
         return out
 
     def work(self, u: Array, duration: Array, setting: Setting) -> Array:
-        """Each stage takes the rates of N and, with an L, a transform pair; the state at the end takes half of one, and
-        the estimate of the fastest rate a few rates more."""
+        """Each stage takes the rates of N and, with an L, a transform pair unless N stays in modes; the state at the
+        end takes half of one, and the estimate of the fastest rate a few rates more."""
         pair = transform_work(setting) if len(self._others) < len(self.parts) else np.zeros(setting.batch)
         if not self._others:
             return pair
         tau = np.broadcast_to(np.asarray(duration, dtype=np.float64), (setting.batch,))
         rates: Array = sum((work_of_rate(part, u, setting) for part in self._others), start=np.zeros(setting.batch))
         estimate = 0.0 if self.reach is None else (1 + ITERATIONS) * rates
-        return self.stages * self._steps(u, tau, setting) * (pair + rates) + 0.5 * pair + estimate
+        stage = rates if self._in_modes(setting) else pair + rates
+        return self.stages * self._steps(u, tau, setting) * stage + 0.5 * pair + estimate
 
     def _steps(self, u: Array, duration: Array, setting: Setting) -> Array:
         """Steps of each sample: one for a state that is NaN."""
@@ -205,6 +227,39 @@ class ExponentialRungeKutta:
         return u, Setting(setting.grid, setting.channels, params)
 
 
+class _Case:
+    """A method with the setting and the steps (batch,) of a block. Two are equal if their tableaus are: same
+    parts, box, coefficients and steps. Where a part can change in place, no two are."""
+
+    def __init__(self, method: ExponentialRungeKutta, setting: Setting, step: Array) -> None:
+        self.method, self.setting, self.step = method, setting, step
+        grid, options = setting.grid, (method.parts, method.stages, method.dealias)
+        numbers = tuple((name, value.tobytes()) for name, value in setting.params.items())
+        box = grid.shape, grid.boundary, grid.lengths.tobytes(), len(setting.channels)
+        self.key = (options, box, numbers, step.tobytes()) if all(map(_unchanging, method.parts)) else None
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Case) and self.key is not None and self.key == other.key
+
+
+def _unchanging(part: Primitive) -> bool:
+    """Whether a part is a frozen dataclass of hashable options."""
+    frozen = getattr(getattr(type(part), "__dataclass_params__", None), "frozen", False)
+    try:
+        return bool(frozen) and hash(part) is not None
+    except TypeError:
+        return False
+
+
+@lru_cache(maxsize=KEPT)
+def _prepared(case: _Case) -> _March:
+    """The march of a case, kept from call to call: a tableau costs as much as several steps."""
+    return _March(case.method, case.setting, case.step)
+
+
 class _March:
     """A block of samples with its modes and the tableau of its steps (batch,), which is made once."""
 
@@ -222,6 +277,9 @@ class _March:
             z = z + h * along
         self.tableau = TABLEAUS[method.stages](h, z, half)
         self.kept = self._kept() if method.dealias else None
+        self.lines = None
+        if method._in_modes(setting):
+            self.lines = Lines.of(self.tableau, method._others[0].quadratic(setting))
 
     def _along(self, rate: Array, axis: int) -> Array:
         """Rates (batch, modes) of an axis, to be multiplied with modes; the last Fourier axis has half of them."""
@@ -242,6 +300,8 @@ class _March:
 
     def advanced(self, u: Array, steps: Array) -> Array:
         """The state after the steps (batch,) of each sample; those with the most come first."""
+        if self.lines is not None:
+            return self.lines.advanced(u[:, 0], steps)[:, None]
         modes = to_modes(u, self.transforms)
         modes = modes.copy() if modes is u else modes
         setting, tableau, count = self.setting, self.tableau, self.shape[0]

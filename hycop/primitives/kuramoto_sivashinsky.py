@@ -13,6 +13,7 @@ import scipy.fft
 from hycop.errors import InvalidInputError
 from hycop.grid import Array
 from hycop.kernels.dealiased_square import half_square, stage
+from hycop.kernels.exponential_line import Quadratic
 from hycop.kernels.reconstruction import MOST_SUB_STEPS, STAGES
 from hycop.primitive import (
     EXACT,
@@ -174,6 +175,13 @@ class KuramotoSivashinskyNonlinear:
         modes[:, kept:] = 0.0
         out: Array = scipy.fft.irfft(modes, n, axis=1, norm="forward")
         return out[:, None].astype(u.dtype, copy=False)
+
+    def quadratic(self, setting: Setting) -> Quadratic:
+        _checked_line(setting)
+        n = setting.grid.shape[0]
+        kept = (n + 1) // 2
+        averaging = np.sinc(np.arange(kept) / n)
+        return Quadratic(1.0 / averaging, averaging * wavenumbers(setting.grid, 0)[:, :kept])
 
     def work(self, u: Array, duration: Array, setting: Setting) -> Array:
         return KEEPS.size * np.maximum(self._steps(u, duration, setting), 1) * transform_work(setting)

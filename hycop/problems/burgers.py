@@ -23,7 +23,7 @@ import numpy as np
 from hycop.dictionary import Dictionary
 from hycop.grid import Array
 from hycop.pde import Coefficient, Equation
-from hycop.primitives import BurgersAdvection, FiniteVolumeViscosity, SpectralViscosity
+from hycop.primitives import BurgersAdvection, FiniteVolumeViscosity, SpectralBurgersAdvection, SpectralViscosity
 from hycop.problems.definition import Problem, Split
 from hycop.problems.draw import Draw, Intervals
 from hycop.problems.initial_conditions import Box, Bump, FourierSeries, Profile, Step, Steps, Wave, scalar
@@ -90,6 +90,7 @@ def _split(kind: str, time: tuple[float, float]) -> Split:
 def _dictionaries() -> Mapping[str, Dictionary]:
     return {
         "weno5": Dictionary({"advection": BurgersAdvection(), "viscosity": SpectralViscosity()}),
+        "spectral": Dictionary({"advection": SpectralBurgersAdvection(), "viscosity": SpectralViscosity()}),
         "muscl": Dictionary({"advection": BurgersAdvection("muscl"), "viscosity": FiniteVolumeViscosity()}),
         "upwind": Dictionary({"advection": BurgersAdvection("upwind"), "viscosity": FiniteVolumeViscosity()}),
     }
