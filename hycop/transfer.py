@@ -113,13 +113,13 @@ def economical(model: Model, query: Query) -> tuple[Model, str]:
 
     Queries are coarsened to at most ``JUDGED_CELLS`` along an axis, where that divides the grid.
     """
-    some, factor = _coarsened(query.take(np.arange(min(query.batch, JUDGED))))
+    some, factor = _coarsened(model.corrected(query.take(np.arange(min(query.batch, JUDGED)))))
     runs: dict[tuple[str, int], Outcome] = {}
     known = _candidates(model, query.grid)
 
     def run(name: str, refinement: int) -> Outcome:
         if (name, refinement) not in runs:
-            candidate = replace(model, dictionary=known[name], refinement=refinement)
+            candidate = replace(model.uncorrected, dictionary=known[name], refinement=refinement)
             runs[name, refinement] = measure(
                 candidate.programs(some), known[name], some, refinement=refinement, strict=False
             )

@@ -14,7 +14,7 @@ from hycop.dictionary import Dictionary
 from hycop.errors import InvalidInputError
 from hycop.execution import run
 from hycop.grid import Array, Grid
-from hycop.kernels import compressible, threads
+from hycop.kernels import compressible, density_weighted, threads
 from hycop.primitive import Primitive
 from hycop.primitives import (
     CentralEuler,
@@ -234,6 +234,14 @@ def test_steps_of_the_spectral_viscosity_share_what_they_may(steps: int) -> None
     )
     with pytest.raises(InvalidInputError, match="steps is 0"):
         SqrtDensityViscosity(0)
+
+
+def test_the_spectral_viscosity_is_the_same_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few samples at a time stay in the cache; which they are changes no bit."""
+    query = random_flow(8, 16, 7, 0.01)
+    out = SqrtDensityViscosity().flow(query.u0, query.time, query.setting)
+    monkeypatch.setattr(density_weighted, "CACHED", 0)
+    np.testing.assert_array_equal(SqrtDensityViscosity().flow(query.u0, query.time, query.setting), out)
 
 
 def test_the_spectral_viscosity_nearly_conserves() -> None:

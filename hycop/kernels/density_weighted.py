@@ -26,6 +26,9 @@ from hycop.kernels.threads import sharing
 
 Array = npt.NDArray[Any]
 
+CACHED = 2**17
+"""Values of the state that are worked on at once, with some four times as many beside them."""
+
 
 @numba.njit(cache=True, parallel=True, error_model="numpy")
 def _begin(u, root, v):  # type: ignore[no-untyped-def]
@@ -109,8 +112,23 @@ def diffuse_velocities(u: Array, exponents: tuple[Array, ...], iterations: int, 
     """States (batch, channel, *grid) whose velocities have diffused, and which the lost kinetic energy has heated.
 
     ``exponents`` are ν_i k_i² τ for each axis and one of the steps, (batch × components, modes). A sample that is, or
-    becomes, not physical (density or pressure not positive) is NaN.
+    becomes, not physical (density or pressure not positive) is NaN. Few samples at a time, so that they stay in the
+    cache from one transform to the next.
     """
+    components, some = u.shape[1] - 2, max(numba.get_num_threads(), CACHED // max(u[:1].size, 1))
+    parts = [
+        _diffused(
+            u[first : first + some],
+            tuple(x[components * first : components * (first + some)] for x in exponents),
+            iterations,
+            steps,
+        )
+        for first in range(0, u.shape[0], some)
+    ]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else np.empty_like(u)
+
+
+def _diffused(u: Array, exponents: tuple[Array, ...], iterations: int, steps: int) -> Array:
     batch, components, grid = u.shape[0], u.shape[1] - 2, u.shape[2:]
     cells, transforms = prod(grid), ("fourier",) * len(grid)
     states = np.ascontiguousarray(u, dtype=np.float64).reshape(batch, components + 2, cells)

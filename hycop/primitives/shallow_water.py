@@ -18,6 +18,8 @@ from hycop.primitives.examples import shallow_water_example
 from hycop.query import Setting
 
 Reconstruction = Literal["muscl", "weno5", "hancock", "weno5-hancock"]
+DryReconstruction = Literal["muscl", "weno5", "hancock"]
+"""Those with which depth stays positive on a dry bed."""
 
 
 class Solver(Protocol):
@@ -30,9 +32,9 @@ class Solver(Protocol):
     def cfl(self) -> float: ...
 
 
-def _checked_options(reconstruction: str, cfl: float) -> None:
-    if reconstruction not in get_args(Reconstruction):
-        raise UnknownNameError("reconstruction", str(reconstruction), get_args(Reconstruction))
+def _checked_options(reconstruction: str, cfl: float, known: tuple[str, ...] = get_args(Reconstruction)) -> None:
+    if reconstruction not in known:
+        raise UnknownNameError("reconstruction", str(reconstruction), known)
     checked_cfl(cfl, 1.0)
 
 
@@ -185,13 +187,14 @@ class MomentumAdvection:
 class ShallowWater:
     """The shallow-water equations h_t + ∇·m = 0, m_t + ∇·(m⊗m/h + ½gh² I) = 0, unsplit.
 
-    Finite volumes with the HLLC flux; reconstruction, order and lost samples as for ``GravityWave``. The bed may be
+    Finite volumes with the HLLC flux; reconstruction (but for ``weno5-hancock``), order and lost samples as for
+    ``GravityWave``. The bed may be
     dry: depth never gets negative, since edges are kept wet (Zhang and Shu) and a sub-step that would drain a cell is
     tried again with half its length; cells shallower than 10⁻⁹ of the deepest are at rest. ``cfl`` bounds
     Σ_i (|m_i|/h + √(gh))τ/Δx_i of a sub-step. Channels ``h``, ``hu``, ``hv``; parameter ``g``.
     """
 
-    reconstruction: Reconstruction = "weno5"
+    reconstruction: DryReconstruction = "weno5"
     cfl: float = 0.5
 
     advances: ClassVar[frozenset[str]] = frozenset({"gravity", "momentum"})
@@ -202,7 +205,7 @@ class ShallowWater:
     reversible: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        _checked_options(self.reconstruction, self.cfl)
+        _checked_options(self.reconstruction, self.cfl, get_args(DryReconstruction))
 
     @property
     def fewest_cells(self) -> int:
