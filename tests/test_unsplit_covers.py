@@ -13,11 +13,11 @@ import hycop
 from hycop.conformance import check_primitive
 from hycop.data import Dataset
 from hycop.dictionary import Dictionary
-from hycop.equation import Coefficient, Equation
 from hycop.evaluation import EQUAL_WORK, Composed, unsplit_at_work
 from hycop.execution import measure, trace
 from hycop.experiments.trial import Trial
 from hycop.grid import Array, Grid
+from hycop.pde import Coefficient, Equation
 from hycop.policy import exact_covers
 from hycop.primitive import fingerprint, update_work
 from hycop.primitives import (
