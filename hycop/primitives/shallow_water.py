@@ -17,9 +17,7 @@ from hycop.primitive import checked_cells, checked_cfl, checked_duration, update
 from hycop.primitives.examples import shallow_water_example
 from hycop.query import Setting
 
-Reconstruction = Literal["muscl", "weno5", "hancock", "weno5-hancock"]
-DryReconstruction = Literal["muscl", "weno5", "hancock"]
-"""Those with which depth stays positive on a dry bed."""
+Reconstruction = Literal["muscl", "weno5", "hancock"]
 
 
 class Solver(Protocol):
@@ -32,9 +30,9 @@ class Solver(Protocol):
     def cfl(self) -> float: ...
 
 
-def _checked_options(reconstruction: str, cfl: float, known: tuple[str, ...] = get_args(Reconstruction)) -> None:
-    if reconstruction not in known:
-        raise UnknownNameError("reconstruction", str(reconstruction), known)
+def _checked_options(reconstruction: str, cfl: float) -> None:
+    if reconstruction not in get_args(Reconstruction):
+        raise UnknownNameError("reconstruction", str(reconstruction), get_args(Reconstruction))
     checked_cfl(cfl, 1.0)
 
 
@@ -99,11 +97,11 @@ class GravityWave:
 
     Hyperbolic with the speeds ±√(gh); momentum along a front stays as it is. Finite volumes with Rusanov's flux, which
     resolves both waves, between edges by fifth-order WENO-Z (``weno5``, three Runge–Kutta stages) or by van Leer's
-    limiter (``muscl``, two stages). ``hancock`` and ``weno5-hancock`` take edges, by the monotonised central limiter or
-    by WENO-Z, to half the step instead and need one stage; a good ``cfl`` for them is 0.9. Second order in two
-    dimensions, where fluxes are taken at the middle of a face; ``weno5`` has third order in one. Depth stays positive
-    where the equations let it; otherwise, as where water runs apart so fast that the bed falls dry, a sample comes back
-    as NaN. ``cfl`` bounds Σ_i √(gh)τ/Δx_i of a sub-step.
+    limiter (``muscl``, two stages). ``hancock`` takes edges by the monotonised central limiter to half the step instead
+    and needs one stage; a good ``cfl`` for it is 0.9. Second order in two dimensions, where fluxes are taken at the
+    middle of a face; ``weno5`` has third order in one. Depth stays positive where the equations let it; otherwise, as
+    where water runs apart so fast that the bed falls dry, a sample comes back as NaN. ``cfl`` bounds Σ_i √(gh)τ/Δx_i of
+    a sub-step.
     Channels ``h``, ``hu``, ``hv``; parameter ``g``.
     """
 
@@ -187,14 +185,13 @@ class MomentumAdvection:
 class ShallowWater:
     """The shallow-water equations h_t + ∇·m = 0, m_t + ∇·(m⊗m/h + ½gh² I) = 0, unsplit.
 
-    Finite volumes with the HLLC flux; reconstruction (but for ``weno5-hancock``), order and lost samples as for
-    ``GravityWave``. The bed may be
+    Finite volumes with the HLLC flux; reconstruction, order and lost samples as for ``GravityWave``. The bed may be
     dry: depth never gets negative, since edges are kept wet (Zhang and Shu) and a sub-step that would drain a cell is
     tried again with half its length; cells shallower than 10⁻⁹ of the deepest are at rest. ``cfl`` bounds
     Σ_i (|m_i|/h + √(gh))τ/Δx_i of a sub-step. Channels ``h``, ``hu``, ``hv``; parameter ``g``.
     """
 
-    reconstruction: DryReconstruction = "weno5"
+    reconstruction: Reconstruction = "weno5"
     cfl: float = 0.5
 
     advances: ClassVar[frozenset[str]] = frozenset({"gravity", "momentum"})
@@ -205,7 +202,7 @@ class ShallowWater:
     reversible: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        _checked_options(self.reconstruction, self.cfl, get_args(DryReconstruction))
+        _checked_options(self.reconstruction, self.cfl)
 
     @property
     def fewest_cells(self) -> int:

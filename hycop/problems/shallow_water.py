@@ -211,11 +211,10 @@ def _reference(processes: frozenset[str], boundary: tuple[str, ...], shape: tupl
 
 
 def dictionaries() -> Mapping[str, Dictionary]:
-    """Runge–Kutta with WENO; MUSCL and WENO in steps of one stage; and both processes at once."""
+    """Runge–Kutta with WENO; MUSCL in steps of one stage; and both processes at once."""
     kinds: Mapping[str, tuple[Reconstruction, float]] = {
         "weno5": ("weno5", 0.5),
         "muscl": ("hancock", SINGLE_STAGE_CFL),
-        "weno5-hancock": ("weno5-hancock", SINGLE_STAGE_CFL),
     }
     return {
         **{
