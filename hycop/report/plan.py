@@ -79,7 +79,7 @@ def planned(
 
     measured = cpu_seconds(solve)
     costs = [measured * (each / cells[cheapest]) ** ((axes + 1) / axes) for each in cells]
-    # if none is affordable, a coarser grid must at least halve the cost
+    # the finest grid that is affordable, or else one than which no other takes less than half
     enough = max(SECONDS / NEEDED, 2 * min(costs))
     place = next(place for place, cost in enumerate(costs) if cost <= enough)
     usual = count_for(problem, shapes[place])
