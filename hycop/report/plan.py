@@ -79,8 +79,9 @@ def planned(
 
     measured = cpu_seconds(solve)
     costs = [measured * (each / cells[cheapest]) ** ((axes + 1) / axes) for each in cells]
-    affordable = [place for place, cost in enumerate(costs) if NEEDED * cost <= SECONDS]
-    place = affordable[0] if affordable else cheapest
+    # the finest grid that is affordable, or else one than which no other takes less than half
+    enough = max(SECONDS / NEEDED, 2 * min(costs))
+    place = next(place for place, cost in enumerate(costs) if cost <= enough)
     usual = count_for(problem, shapes[place])
     count = min(usual, max(NEEDED - 1, int(SECONDS / max(costs[place], 1e-9))))
     return Plan(count, shapes[place], _remark(own, shapes[place], count, usual))
