@@ -246,7 +246,10 @@ def test_a_costly_truth_is_bounded_and_what_is_left_out_is_said(
     assert process_time() - begin < 90.0
     assert keys(page) == KEYS
     drawn = [image for image in page.all("img") if "truth, prediction" in str(image["alt"])]
-    assert len(drawn) == 3 and "at most 6 CPU seconds on the truth of each kind of query" in page.text
+    assert len(drawn) == 3
+    # PDEBench's scheme takes half a second a query: there all of the usual queries are affordable
+    limited = "at most 6 CPU seconds on the truth of each kind of query" in page.text
+    assert limited or name == "ns2d-pdebench"
     assert ("on the model's own 128 × 128" in page.text) == (name == "ns2d")
 
 
