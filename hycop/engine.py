@@ -19,7 +19,6 @@ from hycop.primitive import (
     Primitive,
     boundaries_of,
     checked_cells,
-    has_fixed_steps,
     is_reversible,
     may_be_kept,
     symbol_of,
@@ -53,8 +52,7 @@ class Plan(NamedTuple):
 class Engine:
     """A dictionary tied to the setting of one batch; every symbol is computed once, here.
 
-    A kind of move is one operator, or all operators of one transform: they commute and share a transform pair. Steps of
-    an operator that stands ``alone`` are not merged.
+    A kind of move is one operator, or all operators of one transform: they commute and share a transform pair.
     """
 
     def __init__(self, names: tuple[str, ...], used: Mapping[int, Primitive], setting: Setting) -> None:
@@ -70,7 +68,6 @@ class Engine:
         self.kind_of = np.full(len(self.names) + 1, EMPTY)  # the last stands for EMPTY itself
         for kind, ops in enumerate(self.kinds):
             self.kind_of[list(ops)] = kind
-        self.alone = np.array([op in used and has_fixed_steps(used[op]) for op in range(len(self.names))], dtype=bool)
 
     @classmethod
     def of(cls, programs: ProgramBatch, dictionary: Dictionary, setting: Setting) -> Engine:
@@ -82,10 +79,6 @@ class Engine:
         if not all(may_be_kept(primitive, setting) for primitive in used.values()):
             return cls(names, used, setting)
         return _kept(names, tuple(used.items()), Content(setting))
-
-    @cached_property
-    def transform_work(self) -> Array:
-        return transform_work(self.setting)
 
     @cached_property
     def stacked(self) -> dict[int, tuple[tuple[str, ...], tuple[Array, ...]]]:
@@ -157,7 +150,7 @@ class Engine:
         moves."""
         move, last, kind_of, met = -1, EMPTY, self.kind_of.tolist(), set[tuple[int, int]]()
         for k, op in enumerate(programs.ops[0].tolist() if len(programs) else ()):
-            if kind_of[op] != last or self.alone[op]:
+            if kind_of[op] != last:
                 move, last = move + 1, kind_of[op]
                 kind[:, move] = last
             if (move, op) not in met:
@@ -173,7 +166,7 @@ class Engine:
             rows = np.flatnonzero(programs.durations[:, k])
             op = programs.ops[rows, k]
             now = self.kind_of[op]
-            moves[rows] += (now != last[rows]) | self.alone[op]
+            moves[rows] += now != last[rows]
             last[rows] = now
             move = moves[rows] - 1
             kind[rows, move] = now
@@ -198,7 +191,7 @@ class Engine:
         ops = self.kinds[kind]
         if len(ops) == 1:
             return self.primitives[ops[0]].work(u, durations[:, ops[0]], self.setting)
-        alone, total = used.sum(axis=1) == 1, self.transform_work
+        alone, total = used.sum(axis=1) == 1, transform_work(self.setting)
         for op in ops if alone.any() else ():
             mine = alone & used[:, op]
             if mine.any():
@@ -209,7 +202,7 @@ class Engine:
         """``work`` of a move where every sample uses the same operators (name,)."""
         ops = [op for op, there in enumerate(used) if there]
         if len(ops) > 1:
-            return self.transform_work
+            return transform_work(self.setting)
         return self.primitives[ops[0]].work(u, durations[:, ops[0]], self.setting)
 
 
@@ -243,7 +236,7 @@ class Walk:
         rows = np.flatnonzero(self.programs.durations[:, k])
         ops, durations = self.programs.ops[rows, k], self.programs.durations[rows, k]
         kind = self.engine.kind_of[ops]
-        begin = rows[(kind != self.kind[rows]) | self.engine.alone[ops]]
+        begin = rows[kind != self.kind[rows]]
         self._catch_up(begin[self.behind[begin]])
         self.start[begin], self.lasting[begin] = self.u[begin], 0.0
         self.kind[rows], self.behind[rows] = kind, True

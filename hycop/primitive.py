@@ -45,8 +45,6 @@ class Primitive(Protocol):
       ``to`` and ``slope``; exponential methods then stay in modes
     - ``rate_order``: the order of that discretisation; ``order``
     - ``stages``: how many evaluations of ``rate`` the work of a very short flow stands for; 1
-    - ``fixed_steps``: whether a flow takes the same number of time steps for any duration, so that two flows of half
-      the duration are more accurate than one; ``run`` then does not merge neighbours; False
     - ``arrays()``: its weights, name → NumPy array, and ``with_arrays(arrays)``, which returns the same primitive with
       other weights; a model folder stores them beside the options; no weights
     - ``batch_dependent``: whether the last digits of a sample may depend on the rest of the batch, as those of a
@@ -93,11 +91,6 @@ def boundaries_of(primitive: Primitive) -> frozenset[str]:
 
 def is_reversible(primitive: Primitive) -> bool:
     return bool(getattr(primitive, "reversible", False))
-
-
-def has_fixed_steps(primitive: Primitive) -> bool:
-    """Whether a flow takes the same number of time steps for any duration."""
-    return bool(getattr(primitive, "fixed_steps", False))
 
 
 def conserved_channels(primitive: Primitive, setting: Setting) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from hycop.dictionary import Dictionary
 from hycop.errors import IncompatibleError, InvalidInputError, UnknownNameError
-from hycop.primitive import has_fixed_steps, is_reversible
+from hycop.primitive import is_reversible
 from hycop.program import ProgramBatch
 from hycop.query import Query, Setting
 
@@ -43,13 +43,6 @@ class Scheme:
     def __str__(self) -> str:
         repeat = f" x{self.substeps}" if self.substeps > 1 else ""
         return f"{self.name}{repeat}{f'(outer={self.outer})' if self.outer else ''}"
-
-    @property
-    def label(self) -> str:
-        """Its name in tables; Lie's of a single primitive is that primitive alone."""
-        if self.cover is None or len(self.cover) > 1 or self.name != "Lie":
-            return str(self)
-        return f"{self.cover[0]} alone{f' x{self.substeps}' if self.substeps > 1 else ''}"
 
     def with_substeps(self, substeps: int) -> Scheme:
         """scheme×m: the whole scheme m times in a row, each time for 1/m of the query time."""
@@ -111,7 +104,7 @@ class Scheme:
             # an odd number of weights per substep starts the next one with χ again, not with χ*
             forwards = k % len(self.weights) % 2 == 0
             for op in index if forwards else index[::-1]:
-                if ops and ops[-1] == op and not has_fixed_steps(dictionary[dictionary.names[op]]):
+                if ops and ops[-1] == op:
                     fractions[-1] += weight / self.substeps
                 else:
                     ops.append(op)
@@ -233,15 +226,12 @@ def portfolio(
     """Every named scheme that these primitives can run, with each distinct outer operator, cut into ``substeps``;
     for each of the ``covers`` if they are given.
 
-    Of primitives that share a transform only the first is tried as outer operator: they commute. An unsplit solver of
-    fixed steps has only Lie's, which is the solver itself.
+    Of primitives that share a transform only the first is tried as outer operator: they commute.
     """
     if covers is not None:
         parts = [(cover, Dictionary({name: dictionary[name] for name in cover})) for cover in covers]
         return tuple(scheme.within(cover) for cover, part in parts for scheme in portfolio(part, setting, substeps))
     names = process_order(dictionary, setting)
-    if len(names) == 1 and has_fixed_steps(dictionary[names[0]]):
-        return tuple(SCHEMES["lie"].with_substeps(count) for count in substeps)
     reversible = all(is_reversible(dictionary[name]) for name in names)
     _, *others = _commuting_groups(names, dictionary, setting)
     outers = [None, *(group[0] for group in others)] if others else [None]

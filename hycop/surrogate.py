@@ -58,14 +58,9 @@ class HyCOP:
 
     def __init__(self, dictionary: Dictionary, equation: Equation | None = None) -> None:
         _check_parts(dictionary, equation)
-        self._given = dictionary
+        self.dictionary = dictionary
         self.equation = equation
         self._model: Model | None = None
-
-    @property
-    def dictionary(self) -> Dictionary:
-        """The named primitives of its programs; ``fit`` may add an unsplit solver to those that were given."""
-        return self._given if self._model is None else self._model.dictionary
 
     def __repr__(self) -> str:
         state = "not fitted" if self._model is None else f"fitted on {self._model.equation.name}"
@@ -113,7 +108,7 @@ class HyCOP:
         train on from, without a new search. A terminal shows progress unless ``verbose`` is False; ``report`` is called
         after every step."""
         given, begin = _checked_source(self, source), _first_policy(warm_start)
-        run = _Run(Source(given, held_out, self.equation), self._given, seed, folder, resume, force, executor)
+        run = _Run(Source(given, held_out, self.equation), self.dictionary, seed, folder, resume, force, executor)
         with run.prepared(preset, settings, report, verbose) as (task, config, tell):
             self._model = run.learned(task, config, tell, run.folder, begin)
         return self
@@ -138,7 +133,7 @@ class HyCOP:
         process to the most that ``max_steps`` (and ``max_work``) allow. In a ``folder`` each model has a folder of its
         own."""
         given = _checked_source(self, source)
-        run = _Run(Source(given, held_out, self.equation), self._given, seed, folder, resume, force, executor)
+        run = _Run(Source(given, held_out, self.equation), self.dictionary, seed, folder, resume, force, executor)
         models: list[HyCOP] = []
         with run.prepared(preset, settings, report, verbose) as (task, config, tell):
             for index, most in enumerate(work_levels(task, config, points)):
@@ -334,7 +329,7 @@ class _Run:
         grid = task.train.setting.grid
         model = Model(
             equation=task.equation,
-            dictionary=done.dictionary,
+            dictionary=task.dictionary,
             policy=done.policy,
             theta=done.theta,
             scope=Scope.of(task.equation, task.view, [data.query for data in (task.train, task.held_out)]),

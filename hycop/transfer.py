@@ -16,7 +16,6 @@ from hycop.grid import Grid, restrict
 from hycop.metrics import rel_l2
 from hycop.model import MOST_SUBSTEPS, Model
 from hycop.primitive import Primitive, boundaries_of, fingerprint, order_of
-from hycop.primitives.exponential import ExponentialRungeKutta
 from hycop.problems import PROBLEMS, problem_of, problems_with
 from hycop.query import Query
 from hycop.storage.network import is_network, primitive_at
@@ -82,14 +81,14 @@ def swap(
         chosen = _found(name, other, dictionary[name], offered)
         if fingerprint(chosen) != fingerprint(dictionary[name]):
             changes.append(f"primitive {name}: {_shown(dictionary[name])} → {_shown(chosen)}")
-            dictionary = _swapped(dictionary, name, chosen)
+            dictionary = dictionary.swapping(name, chosen)
     for name in dictionary:
         if not set(after.boundary) <= boundaries_of(dictionary[name]):
             best = _able(dictionary, name, offered, after, auto)
             changes.append(
                 f"primitive {name}: {_kind(dictionary[name])} → {_kind(best)}, which knows {after.boundary_name}"
             )
-            dictionary = _swapped(dictionary, name, best)
+            dictionary = dictionary.swapping(name, best)
     finer = _substeps(before, after.boundary, substeps)
     if finer != before.substeps:
         changes.append(f"programs cut {finer} times as finely as their length asks for; before {before.substeps} times")
@@ -179,16 +178,6 @@ def _coarsened(query: Query) -> tuple[Query, int]:
     coarse = tuple(n // factor for n in shape)
     setting = query.setting.with_grid(Grid(coarse, query.grid.lengths, query.grid.boundary))
     return Query(restrict(query.u0, coarse), setting, query.time), factor
-
-
-def _swapped(dictionary: Dictionary, name: str, new: Primitive) -> Dictionary:
-    """The dictionary with another primitive, also as a part of its unsplit solvers."""
-    old, out = fingerprint(dictionary[name]), dictionary.swapping(name, new)
-    for whole, one in dictionary.items():
-        if isinstance(one, ExponentialRungeKutta) and any(fingerprint(part) == old for part in one.parts):
-            parts = tuple(new if fingerprint(part) == old else part for part in one.parts)
-            out = out.swapping(whole, replace(one, parts=parts))
-    return out
 
 
 def _with_parts(

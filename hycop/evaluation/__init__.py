@@ -6,7 +6,7 @@ from hycop.evaluation.frame import frame
 from hycop.evaluation.limits import LIMIT_SCHEME, DictionaryLimit, Limit, limit
 from hycop.evaluation.opponents import EQUAL_WORK, Opponents, errors_of
 from hycop.evaluation.row import CURVE, LIMIT, Row, family, merged
-from hycop.evaluation.unsplit import EQUAL_ERROR, Choice, Rung, UnsplitOpponents, ladder, unsplit_at_work
+from hycop.evaluation.unsplit import EQUAL_ERROR, Choice, Rung, UnsplitOpponents, ladder
 from hycop.evaluation.variant import Variant
 
 __all__ = [
@@ -41,5 +41,4 @@ __all__ = [
     "limit",
     "merged",
     "timed",
-    "unsplit_at_work",
 ]

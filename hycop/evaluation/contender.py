@@ -103,11 +103,7 @@ def composed(
     writers: Sequence[Writer], dictionary: Dictionary, *, label: str = "", refinement: int = 1
 ) -> list[Contender]:
     """Contenders from schemes or programs, each under its own name; ``label`` is the dictionary's name in rows."""
-    names = [getattr(writer, "label", str(writer)) for writer in writers]
-    return [
-        Contender(name, Composed(writer, dictionary, refinement), label)
-        for name, writer in zip(names, writers, strict=True)
-    ]
+    return [Contender(str(writer), Composed(writer, dictionary, refinement), label) for writer in writers]
 
 
 class Timed(NamedTuple):

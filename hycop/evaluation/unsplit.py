@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from math import floor
 from typing import Any, cast
 
 from hycop.dictionary import Dictionary
 from hycop.errors import InvalidInputError
 from hycop.evaluation.contender import Composed
-from hycop.evaluation.opponents import EQUAL_WORK, errors_of
+from hycop.evaluation.opponents import errors_of
 from hycop.grid import Array
-from hycop.policy import exact_covers
-from hycop.primitive import Primitive, has_fixed_steps
+from hycop.primitive import Primitive
 from hycop.primitives.exponential import ExponentialRungeKutta
 from hycop.query import Query
 from hycop.schemes import splitting
@@ -35,44 +33,6 @@ REACHES = (8.0, 4.0, 2.0, 1.0, 0.5, 0.25, 0.125, 0.0625, 0.03125)
 
 COURANT = (2.0, 1.0, 0.5, 0.25, 0.125)
 """Multiples of its own Courant number that are tried for a solver that has one."""
-
-
-MOST_STEPS = 512
-"""Most time steps of an unsplit solver at equal work."""
-
-
-def unsplit_at_work(
-    dictionary: Dictionary, processes: Sequence[str], query: Query, work: float, refinement: int = 1
-) -> dict[str, Primitive]:
-    """Exponential integrators of the dictionary's own parts that take the mean ``work`` of a policy on such queries, by
-    name: ``etdrk4x8`` takes eight steps of ETDRK4 for any duration.
-
-    Their parts are the first set of primitives, at least one with a symbol and one without, that all have a symbol or a
-    rate. There are none without such a set, or where a single step takes more work.
-    """
-    cover = next((cover for cover in exact_covers(dictionary, processes) if _has_integrator(dictionary, cover)), None)
-    if cover is None:
-        return {}
-    few, found = query.take(slice(0, COSTED)), dict[str, Primitive]()
-    for stages in STAGES:
-        method = ExponentialRungeKutta(tuple(dictionary[name] for name in cover), stages)
-        if not set(query.grid.boundary) <= method.boundaries:
-            return {}
-        one, two = (
-            float(Rung(replace(method, steps=steps), "steps", steps).solver(refinement).solve(few).work.mean())
-            for steps in (1, 2)
-        )
-        steps = min(MOST_STEPS, 1 + floor((EQUAL_WORK * work - one) / (two - one)))
-        if steps >= 1:
-            found[f"etdrk{stages}x{steps}"] = replace(method, steps=steps)
-    return found
-
-
-def _has_integrator(dictionary: Dictionary, cover: Sequence[str]) -> bool:
-    parts = [dictionary[name] for name in cover]
-    linear = [hasattr(part, "symbol") for part in parts]
-    known = all(hasattr(part, "rate") and part.order is not None for part in parts)
-    return known and any(linear) and not all(linear) and not any(map(has_fixed_steps, parts))
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,6 @@ from hycop.evaluation import (
     check_metrics,
     composed,
     evaluate,
-    unsplit_at_work,
 )
 from hycop.grid import Array
 from hycop.policy import exact_covers
@@ -96,11 +95,10 @@ class Trial:
             found.append(Contender("HyCOP", self._solver(self.model), self.label))
             if static is not None:
                 found.append(Contender("static", self._solver(HyCOP.of(static)), self.label))
-            found += self._rivals(self.model, data) if self.compare else []
-        covers = None if self.model is None else exact_covers(self.dictionary, self.model.model.equation.processes)
+            found += self._composed(self._rivals(self.model, data)) if self.compare else []
         if self.every_scheme:
-            found += self._composed(portfolio(self.dictionary, data.setting, covers=covers))
-        found = found or self._composed(portfolio(self.dictionary, data.setting, (1,), covers))
+            found += self._composed(portfolio(self.dictionary, data.setting))
+        found = found or self._composed(portfolio(self.dictionary, data.setting, (1,)))
         return list({contender.method: contender for contender in found}.values())
 
     def rows(
@@ -143,19 +141,15 @@ class Trial:
         own = self.dictionary is model.dictionary
         return model if own else Composed(model, self.dictionary, self.refinement)
 
-    def _rivals(self, model: HyCOP, data: Dataset) -> list[Contender]:
-        """The classical schemes and unsplit solvers whose mean work is at most 1.02 times the model's."""
-        inner, work = model.model, self._solver(model).solve(data.query).work
-        processes = inner.equation.processes
-        unsplit = unsplit_at_work(self.dictionary, processes, data.query, float(work.mean()), self.refinement)
-        parts = Dictionary({**self.dictionary, **unsplit})
+    def _rivals(self, model: HyCOP, data: Dataset) -> list[Scheme]:
+        """The classical schemes whose mean work is at most 1.02 times the model's."""
+        inner = model.model
         opponents = Opponents(
-            parts,
+            self.dictionary,
             data.query,
             data.truth,
             self.refinement,
             substeps=inner.record.config.substeps,
-            covers=exact_covers(parts, processes),
+            covers=exact_covers(self.dictionary, inner.equation.processes),
         )
-        found = opponents.affordable(data.query, work)
-        return composed(found, parts, label=self.label, refinement=self.refinement)
+        return opponents.affordable(data.query, self._solver(model).solve(data.query).work)

@@ -13,7 +13,6 @@ from scipy.special import expit
 from hycop.dictionary import Dictionary
 from hycop.errors import IncompatibleError, InvalidInputError
 from hycop.grid import Array
-from hycop.primitive import has_fixed_steps
 from hycop.program import EMPTY
 
 Budget = Literal["consistent", "gain", "literal"]
@@ -41,8 +40,7 @@ class Inputs:
 
 
 def exact_covers(dictionary: Dictionary, processes: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-    """Every set of primitives that advances each process of the equation once, and nothing else; those with an unsplit
-    solver of fixed steps come last."""
+    """Every set of primitives that advances each process of the equation once, and nothing else."""
     wanted = frozenset(processes)
     useful = [name for name in dictionary if dictionary[name].advances <= wanted]
     covers = [
@@ -56,7 +54,7 @@ def exact_covers(dictionary: Dictionary, processes: Sequence[str]) -> tuple[tupl
         missing = wanted - frozenset().union(frozenset(), *(dictionary[name].advances for name in useful))
         what = f"no primitive advances {', '.join(sorted(missing))}" if missing else "the primitives overlap"
         raise IncompatibleError(f"the dictionary cannot solve {', '.join(processes)}: {what}")
-    return tuple(sorted(covers, key=lambda cover: any(has_fixed_steps(dictionary[name]) for name in cover)))
+    return tuple(covers)
 
 
 def redundant_primitives(dictionary: Dictionary, processes: Sequence[str]) -> tuple[str, ...]:

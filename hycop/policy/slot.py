@@ -124,13 +124,6 @@ class SlotPolicy:
         old = {names[key]: part for key, part in self.layout().items() if key in names}
         return policy, carried(theta, old, policy.layout())
 
-    def moved(self, theta: Array, allotment: Allotment) -> tuple[SlotPolicy, Array]:
-        """The same policy for a dictionary with other names beside those that its patterns use, and its theta."""
-        place = [allotment.names.index(name) if name in allotment.names else EMPTY for name in self.allotment.names]
-        patterns = tuple(replace(pattern, ops=tuple(place[op] for op in pattern.ops)) for pattern in self.patterns)
-        policy = replace(self, patterns=patterns, allotment=allotment)
-        return policy, carried(theta, self.layout(), policy.layout())
-
     def _keys(self, index: int) -> list[str]:
         return [key for key in self.layout() if key.startswith(f"{index}.")]
 

@@ -115,10 +115,6 @@ class ExponentialRungeKutta:
         return all(map(is_reversible, self.parts))
 
     @property
-    def fixed_steps(self) -> bool:
-        return self.reach is None and bool(self._others)
-
-    @property
     def fewest_cells(self) -> int:
         return max(map(fewest_cells, self.parts))
 

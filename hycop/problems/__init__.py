@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from hycop.errors import InvalidInputError, UnknownNameError
 from hycop.pde import Equation, same_equation
@@ -28,7 +27,7 @@ FAMILIES = (adr, burgers, shallow_water, dam_break, kuramoto_sivashinsky, compre
 _shipped = {entry.name: entry for family in FAMILIES for entry in family.PROBLEMS}
 _known = dict(_shipped)
 
-PROBLEMS: Mapping[str, Problem] = MappingProxyType(_known)
+PROBLEMS: Mapping[str, Problem] = _known
 """The problems by name: those that come with HyCOP, and those of one's own that were registered."""
 
 

@@ -112,8 +112,7 @@ def _opponents(judged: Judged, work: Array, seconds: float) -> list[Scheme]:
     opponent of the gate and those of the textbook are, as finely cut as equal work allows."""
     case, model = judged.case, judged.case.model
     covers = exact_covers(model.dictionary, model.equation.processes)
-    unsplit = model.gate.cover is not None and len(model.gate.cover) == 1
-    known = [splitting(name).within(covers[0] if unsplit else model.gate.cover) for name in TEXTBOOK]
+    known = [splitting(name).within(model.gate.cover) for name in TEXTBOOK]
     every = portfolio(model.dictionary, case.query.setting, covers=covers)
     if seconds * len(every) < SECONDS:
         opponents = Opponents(
@@ -126,9 +125,9 @@ def _opponents(judged: Judged, work: Array, seconds: float) -> list[Scheme]:
         )
         found = opponents.affordable(case.query, work)
         found = sorted(found, key=lambda scheme: _mean_error(judged, scheme))[:SHOWN]
-        names = {scheme.label for scheme in found}
-        return [*found, *(scheme for scheme in known if scheme.label not in names and _fits(judged, scheme, work))]
-    chosen = {scheme.label: scheme for scheme in (model.gate.scheme, *(_cut(judged, each, work) for each in known))}
+        names = {str(scheme) for scheme in found}
+        return [*found, *(scheme for scheme in known if str(scheme) not in names and _fits(judged, scheme, work))]
+    chosen = {str(scheme): scheme for scheme in (model.gate.scheme, *(_cut(judged, each, work) for each in known))}
     return list(chosen.values())
 
 

@@ -128,10 +128,10 @@ def gate(subject: Subject) -> Section:
     better = ratio(decision.learned_error, decision.classical_error)
     if decision.kept:
         verdict = f"Kept: the learned policy writes the programs. Its held-out error is {better} than that of the best "
-        verdict += f"classical scheme at equal work, {decision.opponent}."
+        verdict += f"classical scheme at equal work, {decision.classical}."
         verdict = verdict.replace("equal within 2 % than that of", "within 2 % of that of")
     else:
-        verdict = f"Not kept: the programs are those of the classical scheme {decision.opponent}, because the learned "
+        verdict = f"Not kept: the programs are those of the classical scheme {decision.classical}, because the learned "
         verdict += "policy was not better beyond doubt."
     rows = [
         (
@@ -141,7 +141,7 @@ def gate(subject: Subject) -> Section:
             number(decision.learned_work),
         ),
         (
-            decision.opponent,
+            decision.classical,
             number(decision.classical_error),
             number(decision.classical_extreme),
             number(decision.classical_work),
@@ -182,7 +182,7 @@ def curve(subject: Subject) -> Section:
         mine = mine[:: max(1, len(mine) // MOST_POINTS)]
         series.append(Series(STAGES.get(kind, kind), [x for x, _ in mine], [y for _, y in mine], joined=kind != "try"))
     decision = subject.model.gate
-    levels = {f"{decision.opponent}, held-out": decision.classical_error, "learned, held-out": decision.learned_error}
+    levels = {f"{decision.classical}, held-out": decision.classical_error, "learned, held-out": decision.learned_error}
     if not entries:
         raise InvalidInputError("the history of the run is empty: the policy is that of the classical scheme")
     text = f"Learning curve of {counted(len(entries), 'step')}: the loss goes from {number(entries[0]['loss'])}"

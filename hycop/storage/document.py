@@ -49,9 +49,7 @@ Measure: TypeAlias = float | Literal["inf"]  # JSON has no infinity, but a learn
 Fingerprint: TypeAlias = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Scalar: TypeAlias = bool | int | float | str | None
 Values: TypeAlias = Annotated[list[Scalar], Field(max_length=4096)]
-Mapped: TypeAlias = Annotated[dict[Name, Scalar | Values], Field(max_length=256)]
-Parts: TypeAlias = Annotated[list[Mapped], Field(max_length=MOST_PRIMITIVES)]
-Option: TypeAlias = Scalar | Values | Mapped | Parts
+Option: TypeAlias = Scalar | Values | Annotated[dict[Name, Scalar | Values], Field(max_length=256)]
 
 
 class ChannelPart(_Part):

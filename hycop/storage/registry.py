@@ -21,9 +21,6 @@ from hycop.storage.document import Document, PrimitivePart, at_field, refusal
 
 GROUP = "hycop.primitives"
 
-PART = "primitive"
-"""Key of the registry name among the options of a part of a composite primitive."""
-
 
 def registry_name(kind: type) -> str:
     """The name under which ``find_primitive`` finds a class, or else 'module:class'."""
@@ -69,18 +66,10 @@ def options_of(primitive: object, arrays: Collection[str] = ()) -> dict[str, obj
 
 
 def _plain(value: object) -> object:
-    """A NumPy scalar as a number, a set of names as a tuple in order, primitives as their names and options."""
-    if isinstance(value, tuple) and value and all(isinstance(part, Primitive) for part in value):
-        return tuple(_plain_part(part) for part in value)
+    """A NumPy scalar as a number, a set of names as a tuple in order."""
     if isinstance(value, frozenset) and all(isinstance(name, str) for name in value):
         return tuple(sorted(value))
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _plain_part(part: Primitive) -> object:
-    """A part of a composite primitive; itself if a file cannot hold it."""
-    options = None if arrays_of(part) else options_of(part)
-    return part if options is None else {PART: registry_name(type(part)), **options}
 
 
 def _storable(value: object) -> bool:
@@ -106,7 +95,7 @@ def restored(
     missing: list[PrimitivePart] = []
     for index, part in enumerate(document.dictionary):
         if part.name not in given:
-            primitive = _made(path, f"dictionary.{index}", part, weights.get(part.name, {}), given)
+            primitive = _made(path, f"dictionary.{index}", part, weights.get(part.name, {}))
             if primitive is None:
                 missing.append(part)
             else:
@@ -133,9 +122,7 @@ def _with_weights(path: Path, name: str, given: Primitive, arrays: Mapping[str, 
         raise refusal(path, f"primitive '{name}' does not take the weights of the folder ({error})") from None
 
 
-def _made(
-    path: Path, place: str, part: PrimitivePart, arrays: Mapping[str, Array], given: Mapping[str, Primitive]
-) -> Primitive | None:
+def _made(path: Path, place: str, part: PrimitivePart, arrays: Mapping[str, Array]) -> Primitive | None:
     """A primitive with its options and weights; None if it is not registered here."""
     if part.arrays != bool(arrays):
         missing = "misses its weights" if part.arrays else "has weights that it should not have"
@@ -145,36 +132,14 @@ def _made(
         # what a folder says may choose among primitives and their options, but never start code
         if kind is None or part.options is None or getattr(kind, "runs_code", False):
             return None
-        values = {name: _value(value, given) for name, value in part.options.items()}
+        values = {name: tuple(value) if isinstance(value, list) else value for name, value in part.options.items()}
         if not arrays:
             return kind(**values)
         accepted: list[str] = [field.name for field in fields(kind)] if is_dataclass(kind) else []
         made = kind(**values, **{name: array for name, array in arrays.items() if name in accepted})
         return cast(Primitive, made.with_arrays(arrays))  # type: ignore[attr-defined]
-    except _MissingPartError:
-        return None
     except Exception as error:  # a foreign package may fail in any way
         raise refusal(path, f"field '{place}': {part.primitive} cannot be made ({error})") from None
-
-
-class _MissingPartError(Exception):
-    """A part of a composite primitive that can neither be made nor was given."""
-
-
-def _value(value: object, given: Mapping[str, Primitive]) -> object:
-    """An option from a document: lists are tuples, mappings with the name of a primitive are that primitive. A part
-    that no package offers may be one that was ``given``."""
-    if isinstance(value, list):
-        return tuple(_value(entry, given) for entry in value)
-    if not isinstance(value, Mapping) or not isinstance(value.get(PART), str):
-        return value
-    kind = _registered(value[PART])
-    if kind is None or getattr(kind, "runs_code", False):
-        alike = [one for one in given.values() if registry_name(type(one)) == value[PART]]
-        if not alike:
-            raise _MissingPartError
-        return alike[0]
-    return kind(**{name: _value(entry, given) for name, entry in value.items() if name != PART})
 
 
 def changed_since(model: Model, document: Document) -> Model:

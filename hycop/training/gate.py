@@ -65,11 +65,6 @@ class Gate:
         return splitting(self.classical).within(self.cover)
 
     @property
-    def opponent(self) -> str:
-        """The classical scheme in words; Lie's of a single primitive is that primitive alone."""
-        return self.scheme.label
-
-    @property
     def error(self) -> float:
         """Held-out error of the programs that the model writes: the learned ones if kept, else the classical ones."""
         return self.learned_error if self.kept else self.classical_error
@@ -88,23 +83,23 @@ class Gate:
         """The decision and its numbers, in words."""
         sure = "" if self.confidence is None else f", better in {self.confidence:.0%} of resamples"
         lines = [
-            f"held-out error {self.learned_error:.3e}, best classical scheme at equal work ({self.opponent}) "
+            f"held-out error {self.learned_error:.3e}, best classical scheme at equal work ({self.classical}) "
             f"{self.classical_error:.3e}, on {self.samples} queries{sure}"
         ]
         if not self.kept:
             even = self.confidence is not None and self.confidence > 1 - CONFIDENT
             reason = "no clear winner" if even else "not better"
-            return [*lines, f"{reason}: the programs are those of {self.opponent}"]
+            return [*lines, f"{reason}: the programs are those of {self.classical}"]
         lines.append("kept: the programs are the policy's")
         if self.classical_when_clipped:
             lines.append(
                 f"but not outside the trained ranges: on the most extreme tenth its error was "
-                f"{self.learned_extreme:.3e}, that of {self.opponent} {self.classical_extreme:.3e}"
+                f"{self.learned_extreme:.3e}, that of {self.classical} {self.classical_extreme:.3e}"
             )
         if self.classical_when_repeated:
-            lines.append(f"beyond the trained times {self.opponent} goes on from where the policy's program ends")
+            lines.append(f"beyond the trained times {self.classical} goes on from where the policy's program ends")
         if self.classical_when_far and not self.classical_when_clipped:
-            lines.append(f"far outside the trained ranges the programs are those of {self.opponent}")
+            lines.append(f"far outside the trained ranges the programs are those of {self.classical}")
         return lines
 
     def to_json(self) -> dict[str, object]:

@@ -11,14 +11,14 @@ import numpy as np
 from hycop.data import Dataset
 from hycop.dictionary import Dictionary
 from hycop.errors import IncompatibleError
-from hycop.evaluation import EQUAL_WORK, Opponents, limit, unsplit_at_work
+from hycop.evaluation import Opponents, limit
 from hycop.execution import measure
 from hycop.executors import Executor, LocalExecutor
 from hycop.features import FeatureMap, Observed
 from hycop.grid import Array
 from hycop.metrics import rel_l2
 from hycop.pde import Equation
-from hycop.policy import Allotment, Inputs, Pattern, Policy, SlotPolicy, exact_covers
+from hycop.policy import Allotment, Inputs, Policy, exact_covers
 from hycop.program import ProgramBatch
 from hycop.query import Query
 from hycop.schemes import Scheme
@@ -26,14 +26,10 @@ from hycop.scope import View, barred_primitives
 from hycop.training.checkpoint import Journal, array_hash, fingerprint, stoppable
 from hycop.training.config import TrainingConfig
 from hycop.training.gate import Gate, gate
-from hycop.training.objective import Objective, infinite_if_lost, mean_work
-from hycop.training.portfolio import patterns
+from hycop.training.objective import Objective, infinite_if_lost
 from hycop.training.progress import Meter, Report
 from hycop.training.recipe import Recipe, Start
 from hycop.version import __version__
-
-LONGEST_TRIED = 4
-"""Number of the longest start patterns whose work is measured, to know what an unsplit solver may take."""
 
 CONTINUED, CONTINUED_SUBSTEPS = 24, 8
 """Number of queries whose programs are run a second time, and substeps of the limit's scheme that judges this."""
@@ -80,10 +76,8 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """The result of a run: the policy as data, its theta, and the gate's decision. The ``dictionary`` is that of the
-    task, and the unsplit solvers that the policy or the gate uses."""
+    """The result of a run: the policy as data, its theta, and the gate's decision."""
 
-    dictionary: Dictionary
     policy: Policy
     theta: Array
     gate: Gate
@@ -108,9 +102,6 @@ def train(
     by the caller) every step is checkpointed there, and a killed run can be resumed to the same bits."""
     if start is not None:
         _check_start(task, *start)
-    given = task
-    if start is None and config.policy == "slot" and config.optimizer == "recipe":
-        task = _with_unsplit(task, config)
     query = task.query
     refinement = config.learning_refinement or config.refinement
     target = task.train.truth
@@ -129,7 +120,7 @@ def train(
     )
     processes = task.equation.processes
     with executor or LocalExecutor() as crew:
-        journal = Journal(folder, _identity(given, config, seed, start), resume, force, config.checkpoint_every)
+        journal = Journal(folder, _identity(task, config, seed, start), resume, force, config.checkpoint_every)
         with stoppable(journal):
             recipe = Recipe(
                 objective, task.allotment(config), processes, config, seed, crew, journal, Meter(report), start
@@ -138,45 +129,7 @@ def train(
             static = recipe.static(policy)
             journal.finish()
     loss = float(infinite_if_lost(objective.losses(policy, theta[None])).mean())
-    task, decided = _judged(task, config, policy, theta)
-    if isinstance(policy, SlotPolicy):
-        task = _lean(task, given, policy, decided)
-        allotment = task.allotment(config)
-        static = None if static is None else policy.alone().moved(static, allotment)[1]
-        policy, theta = policy.moved(theta, allotment)
-    return Trained(task.dictionary, policy, theta, decided, loss, _data_hash(task), static)
-
-
-def _with_unsplit(task: Task, config: TrainingConfig) -> Task:
-    """The task whose dictionary also has exponential integrators of its own parts. They take the work that is allowed:
-    ``max_work``, or that of the costliest of the longest programs."""
-    query, allotment, inputs = task.query, task.allotment(config), task.inputs(task.query)
-
-    def work(pattern: Pattern) -> float:
-        policy = SlotPolicy((pattern,), allotment, inputs.features.shape[1])
-        return mean_work(policy, np.zeros(policy.size), task.dictionary, query, inputs, config)
-
-    allowed = config.max_work
-    if allowed is None:
-        found = patterns(task.dictionary, task.equation.processes, query, config.max_steps)
-        longest = sorted(found, key=lambda pattern: -len(pattern.ops))[:LONGEST_TRIED]
-        allowed = max(map(work, longest), default=0.0)
-    return _offering(task, config, query, allowed / config.substeps / EQUAL_WORK)
-
-
-def _offering(task: Task, config: TrainingConfig, query: Query, work: float) -> Task:
-    """The task whose dictionary also has the unsplit solvers of some work."""
-    if not np.isfinite(work):
-        return task
-    solvers = unsplit_at_work(task.dictionary, task.equation.processes, query, work, config.refinement)
-    return replace(task, dictionary=Dictionary({**task.dictionary, **solvers}))
-
-
-def _lean(task: Task, given: Task, policy: SlotPolicy, decided: Gate) -> Task:
-    """The task with the dictionary that was given, and the solvers beside it that are used."""
-    ops = {op for pattern in policy.patterns for op in pattern.ops}
-    used = {*given.dictionary, *(policy.allotment.names[op] for op in ops), *(decided.cover or ())}
-    return replace(task, dictionary=Dictionary({name: one for name, one in task.dictionary.items() if name in used}))
+    return Trained(policy, theta, _judged(task, config, policy, theta), loss, _data_hash(task), static)
 
 
 def _check_start(task: Task, policy: Policy, theta: Array) -> None:
@@ -216,15 +169,12 @@ def _data_hash(task: Task) -> str:
     return array_hash(*parts)
 
 
-def _judged(task: Task, config: TrainingConfig, policy: Policy, theta: Array) -> tuple[Task, Gate]:
-    """The opponent is chosen on the training queries, the decision is made on the held-out ones. The task returned also
-    has the unsplit solvers of the policy's work, which are opponents too."""
+def _judged(task: Task, config: TrainingConfig, policy: Policy, theta: Array) -> Gate:
+    """The opponent is chosen on the training queries, the decision is made on the held-out ones."""
     query = task.held_out.query
     inputs = task.inputs(query)
     programs = policy.programs(theta[None], inputs).with_substeps(config.substeps)
     learned = measure(programs, task.dictionary, query, refinement=config.refinement, strict=False)
-    if isinstance(policy, SlotPolicy):
-        task = _offering(task, config, query, float(learned.work.mean()))
     opponents = Opponents(
         task.dictionary,
         task.train.query,
@@ -237,7 +187,7 @@ def _judged(task: Task, config: TrainingConfig, policy: Policy, theta: Array) ->
     rival = opponents.best(query, learned.work)
     decided_by = task.held_out, inputs.features, config.refinement, config.metric
     found = gate(learned, rival, task.dictionary, *decided_by, task.covers)
-    return task, replace(found, classical_when_repeated=_worse_when_repeated(task, config, programs, rival))
+    return replace(found, classical_when_repeated=_worse_when_repeated(task, config, programs, rival))
 
 
 def _worse_when_repeated(task: Task, config: TrainingConfig, programs: ProgramBatch, rival: Scheme) -> bool:

@@ -9,7 +9,6 @@ import numpy as np
 from hycop.dictionary import Dictionary
 from hycop.execution import simplify
 from hycop.policy import Pattern, exact_covers, redundant_primitives
-from hycop.primitive import has_fixed_steps
 from hycop.program import Program
 from hycop.query import Query
 from hycop.schemes import SCHEMES, portfolio
@@ -22,8 +21,7 @@ def patterns(dictionary: Dictionary, processes: Sequence[str], query: Query, max
     operator and number of substeps, as it stands and with all but one of each commuting group applied only once.
 
     Advection and diffusion share a transform and so commute. If advection also commutes with the rest, one step of it
-    is as good as several and leaves steps for the others; the data decide. An unsplit solver of fixed steps is a
-    single step.
+    is as good as several and leaves steps for the others; the data decide.
     """
     one = query.take(slice(0, 1))
     one = Query(one.u0, one.setting, np.ones(1))
@@ -33,19 +31,17 @@ def patterns(dictionary: Dictionary, processes: Sequence[str], query: Query, max
     for cover in exact_covers(dictionary, processes):
         part = Dictionary({name: dictionary[name] for name in cover})
         positive = {scheme.name for scheme in SCHEMES.values() if not scheme.backwards}
-        alone = len(cover) == 1 and has_fixed_steps(dictionary[cover[0]])
-        for scheme in portfolio(part, one.setting, (1,) if alone else SUBSTEPS):
+        for scheme in portfolio(part, one.setting, SUBSTEPS):
             if scheme.name not in positive:
                 continue
             written = simplify(scheme.programs(one, part), part, one.setting)[0]
-            origin = cover[0] if alone else str(scheme)
             for label, program in _variants(written):
                 steps = (*((step.primitive, step.duration) for step in program), *extra)
                 if len(steps) <= max_steps:
                     names, shares = zip(*steps, strict=True)
                     key = (names, tuple(np.round(shares, 12)))
                     ops = tuple(index[name] for name in names)
-                    found.setdefault(key, Pattern(ops, shares, f"{origin}{label}"))
+                    found.setdefault(key, Pattern(ops, shares, f"{scheme}{label}"))
     return tuple(found.values())
 
 
