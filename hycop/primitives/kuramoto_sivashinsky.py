@@ -40,7 +40,7 @@ def _checked_line(setting: Setting) -> None:
     names = [channel.name for channel in setting.channels]
     if setting.grid.axes != 1 or names != ["u"]:
         raise InvalidInputError(
-            f"channels {', '.join(names)} on {setting.grid.axes} axes: Kuramoto–Sivashinsky has u on one axis"
+            f"channels {', '.join(names)} on {setting.grid.axes} axes: this primitive has u on one axis"
         )
 
 
