@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import is_dataclass, replace
-from math import ceil
 from typing import NamedTuple
-
-import numpy as np
 
 from hycop.dictionary import Dictionary
 from hycop.errors import IncompatibleError, InvalidInputError, NonFiniteStateError
-from hycop.execution import Outcome, measure
-from hycop.grid import Grid, restrict
+from hycop.grid import Grid
 from hycop.metrics import rel_l2
 from hycop.model import MOST_SUBSTEPS, Model
 from hycop.primitive import Primitive, boundaries_of, fingerprint, order_of
@@ -31,14 +27,6 @@ WORSE = 5.0
 """More substeps are advised if a swap makes that difference larger by this factor."""
 
 
-OWN = "as it was"
-"""Name of the model's own dictionary among candidates."""
-
-JUDGED, JUDGED_CELLS = 2, 40
-"""Queries on which dictionaries and grids are compared, and the most cells along an axis to which they are coarsened
-for that."""
-
-
 class Swapped(NamedTuple):
     """A model with other parts, and a line about each part that changed."""
 
@@ -53,7 +41,6 @@ def swap(
     primitives: Mapping[str, str | Primitive] | None = None,
     auto: bool = False,
     substeps: int | None = None,
-    query: Query | None = None,
 ) -> Swapped:
     """A new model with the policy, theta and features of the old one, and with other ``boundary`` or ``primitives``.
 
@@ -65,10 +52,6 @@ def swap(
     Processes that commute in one box may not commute in another: a program with a single step of advection is exact in
     a periodic box and poor between walls. ``substeps`` cuts every program that many times finer. By default, leaving
     the trained boundary doubles it and coming back halves it. ``unsettled`` tells whether that is enough.
-
-    With ``auto`` and ``query``, examples of what will be asked, the model also takes those primitives among its own and
-    those of the problem's dictionaries, and that internal refinement up to its own, that are worth their work there
-    (``economical``): shocks gain little from a high order on a finer grid.
     """
     _check_parts(model, primitives)
     before = model.model
@@ -92,92 +75,9 @@ def swap(
     finer = _substeps(before, after.boundary, substeps)
     if finer != before.substeps:
         changes.append(f"programs cut {finer} times as finely as their length asks for; before {before.substeps} times")
-    if not changes and not (auto and query is not None):
+    if not changes:
         raise InvalidInputError("nothing to swap: give another boundary, primitive or substeps than the model has")
-    made = _with_parts(before, dictionary, after.boundary, finer, changes)
-    if auto and query is not None:
-        made, line = economical(made, query)
-        changes.append(line)
-    return Swapped(HyCOP.of(made), tuple(changes))
-
-
-def economical(model: Model, query: Query) -> tuple[Model, str]:
-    """The model with the primitives and the refinement that are worth their work on queries, and a line that says why.
-
-    Candidates are the model's dictionary and those of the problem that have a primitive in place of each of its own and
-    know the queries' boundary, with the model's refinement and with none. The estimated error of one is its distance to
-    its own answer on a grid twice as fine. The one with the smallest error · work^(1/(axes + 1)) is taken: with d axes,
-    cells half as wide take 2^(d + 1) times the work, so a finer grid or a higher order has to gain at least what a
-    method of first order would gain for the same work. Of equal ones the first wins, the model's own before others.
-
-    Queries are coarsened to at most ``JUDGED_CELLS`` along an axis, where that divides the grid.
-    """
-    some, factor = _coarsened(model.corrected(query.take(np.arange(min(query.batch, JUDGED)))))
-    runs: dict[tuple[str, int], Outcome] = {}
-    known = _candidates(model, query.grid)
-
-    def run(name: str, refinement: int) -> Outcome:
-        if (name, refinement) not in runs:
-            candidate = replace(model.uncorrected, dictionary=known[name], refinement=refinement)
-            runs[name, refinement] = measure(
-                candidate.programs(some), known[name], some, refinement=refinement, strict=False
-            )
-        return runs[name, refinement]
-
-    found: dict[tuple[str, int], tuple[float, float]] = {}
-    for name in known:
-        for refinement in sorted({1, model.refinement}, reverse=True):
-            states, work = run(name, refinement)
-            error = float(rel_l2(states, run(name, 2 * refinement).states, some.setting).mean())
-            found[name, refinement] = error, float(work.mean())
-    power = 1.0 / (query.grid.axes + 1)
-    first = (OWN, model.refinement)
-    best = min(found, key=lambda each: np.nan_to_num(found[each][0] * found[each][1] ** power, nan=np.inf))
-    name, refinement = best
-    told = f"estimated error {found[best][0]:.1e}"
-    if best == first:
-        line = f"primitives and refinement stay: {told}, and no other of {len(found)} choices is worth its work"
-    else:
-        less = found[best][1] / found[first][1]
-        line = (
-            f"dictionary {name}, refinement {refinement}: {told} for {less:.2g} of the work; "
-            f"before, with refinement {model.refinement}, {found[first][0]:.1e}"
-        )
-    line += f" (by {some.batch} queries" + (f" on a grid {factor} times coarser)" if factor > 1 else ")")
-    changed_model = _with_parts(model, known[name], model.box.boundary, model.substeps, (line,))
-    return replace(changed_model, refinement=refinement), line
-
-
-def _candidates(model: Model, grid: Grid) -> dict[str, Dictionary]:
-    """The model's dictionary, and those that can take the place of all its primitives, by name."""
-    found = {OWN: model.dictionary}
-    for name, offered in _offered(model).items():
-        stand_ins = {
-            key: next((one for one in offered.values() if one.advances == old.advances), None)
-            for key, old in model.dictionary.items()
-        }
-        dictionary = model.dictionary
-        for key, one in stand_ins.items():
-            if one is not None:
-                dictionary = dictionary.swapping(key, one)
-        able = all(one is not None and set(grid.boundary) <= boundaries_of(one) for one in stand_ins.values())
-        if able and all(_prints(dictionary) != _prints(other) for other in found.values()):
-            found[name] = dictionary
-    return found
-
-
-def _prints(dictionary: Dictionary) -> list[str]:
-    return [fingerprint(one) for one in dictionary.values()]
-
-
-def _coarsened(query: Query) -> tuple[Query, int]:
-    """The query on a grid of at most ``JUDGED_CELLS`` along every axis, and how many times coarser that is."""
-    shape = query.grid.shape
-    factors = range(max(1, ceil(max(shape) / JUDGED_CELLS)), min(shape) + 1)
-    factor = next((each for each in factors if all(n % each == 0 for n in shape)), 1)
-    coarse = tuple(n // factor for n in shape)
-    setting = query.setting.with_grid(Grid(coarse, query.grid.lengths, query.grid.boundary))
-    return Query(restrict(query.u0, coarse), setting, query.time), factor
+    return Swapped(HyCOP.of(_with_parts(before, dictionary, after.boundary, finer, changes)), tuple(changes))
 
 
 def _with_parts(

@@ -199,34 +199,6 @@ def test_programs_are_finer_behind_other_boundaries_unless_told(model: HyCOP) ->
         walled.programs(Query(query.u0, query.setting, 5000 * query.time))
 
 
-@pytest.fixture(scope="module")
-def water() -> HyCOP:
-    """Shallow water on a line by WENO on a grid twice as fine."""
-    problem = hycop.problem("swe1d")
-    small = {"samples": 8, "tries": 1, "patterns": 1, "rounds": 1, "iterations": 1, "max_steps": 5, "shape": (32,)}
-    return HyCOP(problem.dictionary).fit(problem, **small)
-
-
-def test_a_swap_takes_what_is_worth_its_work(water: HyCOP) -> None:
-    """Smooth waves are worth a finer grid; a shock is worth neither that nor three stages."""
-    assert water.model.refinement == 2
-    smooth = hycop.problem("swe1d").queries(2, boundary="wall")
-    chosen, changes = hycop.swap(water, boundary="wall", auto=True, query=smooth)
-    assert chosen.model.refinement == 2 and "estimated error" in changes[-1]
-    depth = np.where(np.arange(64) < 32, 2.0, 1.0) * np.ones((2, 1))
-    dams = Query(np.stack([depth, np.zeros_like(depth)], axis=1), smooth.setting, np.full(2, 0.6))
-    cheaper, changes = hycop.swap(water, boundary="wall", auto=True, query=dams)
-    assert (
-        cheaper.model.refinement == 1 and "refinement 1" in changes[-1] and "on a grid 2 times coarser" in changes[-1]
-    )
-    assert cheaper.model.record.changes[-1] == changes[-1]
-    plain = hycop.swap(water, boundary="wall").model
-    work = [float(each.solve(dams).work.mean()) for each in (cheaper, plain)]
-    assert work[0] < 0.2 * work[1]
-    untrained = {"gravity", "momentum"} if cheaper.dictionary != water.dictionary else set()
-    assert set(cheaper.model.scope.untrained) == untrained
-
-
 def test_finer_programs_are_still_those_of_the_policy(model: HyCOP) -> None:
     """A gate that trusts the policy for the trained time only trusts it for all of that, in however many parts."""
     gate = replace(model.model.gate, classical="SABA2", classical_when_repeated=True, classical_when_far=False)
