@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from math import inf, log2
 from numbers import Real
@@ -202,15 +202,21 @@ class Content:
 
 def may_be_kept(primitive: object, setting: Setting) -> bool:
     """Whether what follows from a primitive in a setting may be kept for later: the setting is small, and the primitive
-    a frozen dataclass of such values, so that what equals it is the same, now and later."""
-    kind = getattr(type(primitive), "__dataclass_params__", None)
-    if kind is None or not (kind.frozen and kind.eq) or setting.batch * sum(setting.grid.shape) > MOST_KEPT:
+    a value, so that what equals it is the same, now and later."""
+    return setting.batch * sum(setting.grid.shape) <= MOST_KEPT and is_value(primitive)
+
+
+def is_value(thing: object) -> bool:
+    """Whether a thing is a number, a text, a tuple of values, or a frozen dataclass of values. A class that only
+    inherits from such a dataclass may hold more than its fields, which do not count when it is compared."""
+    if thing is None or isinstance(thing, str | Real):
+        return True
+    if isinstance(thing, tuple | frozenset):
+        return all(map(is_value, thing))
+    made = vars(type(thing)).get("__dataclass_params__")
+    if made is None or not (made.frozen and made.eq):
         return False
-    try:
-        hash(primitive)
-    except TypeError:
-        return False
-    return True
+    return all(field.compare and is_value(getattr(thing, field.name)) for field in fields(thing))  # type: ignore[arg-type]
 
 
 def symbol_of(primitive: Any, setting: Setting) -> Symbol:

@@ -114,3 +114,20 @@ def test_what_may_change_is_not_kept() -> None:
     assert np.abs(once - twice).max() > 1e-3
     assert may_be_kept(SpectralAdvection(), query.setting)
     assert not may_be_kept(own, query.setting) and not may_be_kept(WithList([1.0]), query.setting)
+
+
+def test_a_class_that_only_inherits_from_a_frozen_one_is_never_kept() -> None:
+    class Slower(SpectralAdvection):
+        def __init__(self, factor: float) -> None:
+            super().__init__()
+            object.__setattr__(self, "factor", factor)
+
+        def symbol(self, setting: Setting) -> Symbol:
+            own = super().symbol(setting)
+            return Symbol(own.transforms, tuple(self.factor * rate for rate in own.rates))
+
+    setting = a_query().setting
+    assert Slower(0.5) == Slower(0.1)  # equality does not see the factor
+    one, two = (symbol_of(Slower(factor), setting) for factor in (0.5, 0.1))
+    assert not np.array_equal(one.rates[0], two.rates[0])
+    assert may_be_kept(SpectralAdvection(), setting) and not may_be_kept(Slower(0.5), setting)

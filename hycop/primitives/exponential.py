@@ -16,6 +16,7 @@ from hycop.kernels.spectral import from_modes, to_modes
 from hycop.primitive import (
     ALL_CHANNELS,
     EXACT,
+    Content,
     Primitive,
     Symbol,
     boundaries_of,
@@ -24,6 +25,7 @@ from hycop.primitive import (
     fewest_cells,
     flow_of,
     is_reversible,
+    is_value,
     order_of_rate,
     rate_of,
     sub_steps,
@@ -225,14 +227,14 @@ class ExponentialRungeKutta:
 
 class _Case:
     """A method with the setting and the steps (batch,) of a block. Two are equal if their tableaus are: same
-    parts, box, coefficients and steps. Where a part can change in place, no two are."""
+    parts, box, coefficients and steps. Where a part is no value, no two are."""
 
     def __init__(self, method: ExponentialRungeKutta, setting: Setting, step: Array) -> None:
         self.method, self.setting, self.step = method, setting, step
         grid, options = setting.grid, (method.parts, method.stages, method.dealias)
         numbers = tuple((name, value.tobytes()) for name, value in setting.params.items())
         box = grid.shape, grid.boundary, grid.lengths.tobytes(), len(setting.channels)
-        self.key = (options, box, numbers, step.tobytes()) if all(map(_unchanging, method.parts)) else None
+        self.key = (options, box, numbers, step.tobytes()) if is_value(method.parts) else None
 
     def __hash__(self) -> int:
         return hash(self.key)
@@ -241,19 +243,10 @@ class _Case:
         return isinstance(other, _Case) and self.key is not None and self.key == other.key
 
 
-def _unchanging(part: Primitive) -> bool:
-    """Whether a part is a frozen dataclass of hashable options."""
-    frozen = getattr(getattr(type(part), "__dataclass_params__", None), "frozen", False)
-    try:
-        return bool(frozen) and hash(part) is not None
-    except TypeError:
-        return False
-
-
 @lru_cache(maxsize=KEPT)
 def _prepared(case: _Case) -> _March:
     """The march of a case, kept from call to call: a tableau costs as much as several steps."""
-    return _March(case.method, case.setting, case.step)
+    return _March(case.method, Content(case.setting).copied(), case.step.copy())
 
 
 class _March:
