@@ -2,8 +2,8 @@
 Nonlinear Schrödinger equation
 ==============================
 
-i ψ_t = −½ ψ_xx − (u² + v²) ψ with ψ = u + i v: two real channels that rotate into each other. The linear part is exact in
-Fourier space (a rotation of each pair of modes), the rest is exact in each cell, and mass is kept to rounding.
+i ψ_t = −½ ψ_xx − (u² + v²) ψ with ψ = u + i v: two real channels that rotate into each other. The linear part is
+exact in Fourier space (a rotation of each pair of modes), the rest is exact in each cell, and mass is kept to rounding.
 The soliton ψ = sech(x) e^{it/2} keeps its shape.
 """
 
