@@ -191,7 +191,7 @@ TimesOption = Annotated[
 ]
 SchemeOption = Annotated[
     list[str] | None,
-    typer.Option(help="Scheme such as strang, 'strang x4', saba7, 'ababa(outer=diffusion)', or all; repeatable."),
+    typer.Option(help="Scheme such as strang, 'strang x4', saba7, 'ababa(outer=diffusion)', 'etdrk4 x8', or all."),
 ]
 ProgramOption = Annotated[
     str | None, typer.Option(help="Program written by hand: 'advection 0.1 → reaction 0.2', or a JSON file of steps.")

@@ -29,8 +29,8 @@ from hycop.executors import Executor, LocalExecutor
 from hycop.grid import Array
 from hycop.policy import exact_covers
 from hycop.problems import Problem
-from hycop.program import Program, ProgramBatch
-from hycop.schemes import Scheme, portfolio, splitting
+from hycop.program import Program
+from hycop.schemes import Classical, classical, portfolio
 from hycop.surrogate import HyCOP
 
 ALL = "all"
@@ -50,7 +50,7 @@ class Trial:
     refinement: int
     metrics: tuple[str, ...]
     program: Program | None
-    schemes: tuple[Scheme, ...]
+    schemes: tuple[Classical, ...]
     every_scheme: bool
     compare: bool
 
@@ -71,11 +71,11 @@ class Trial:
         parts = problem.named_dictionary(dictionary) if model is None or dictionary else model.dictionary
         if model is not None and refinement is not None:
             model = HyCOP.of(replace(model.model, refinement=refinement))
-        rules = tuple(splitting(name) for name in dict.fromkeys(schemes) if name != ALL)
+        rules = tuple(classical(name) for name in dict.fromkeys(schemes) if name != ALL)
         for rule in rules:
             rule.check(parts)
         if program is not None:
-            ProgramBatch.of([program], parts.names)
+            parts.names_in(step.primitive for step in program)
         own = problem.refinement if model is None else model.model.refinement
         judged_by = check_metrics(metrics or ("rel_l2", SPLITTING), DictionaryLimit(parts))
         return cls(problem, model, parts, refinement or own, judged_by, program, rules, ALL in schemes, compare)
@@ -149,7 +149,7 @@ class Trial:
                 f"the program takes {', '.join(other)} in all, but T is {asked}: every process needs T in all"
             )
 
-    def _composed(self, writers: Sequence[Scheme | ByHand]) -> list[Contender]:
+    def _composed(self, writers: Sequence[Classical | ByHand]) -> list[Contender]:
         return composed(writers, self.dictionary, label=self.label, refinement=self.refinement)
 
     def _solver(self, model: HyCOP) -> Solver:
@@ -157,7 +157,7 @@ class Trial:
         own = self.dictionary is model.dictionary
         return model if own else Composed(model, self.dictionary, self.refinement)
 
-    def _rivals(self, model: HyCOP, data: Dataset) -> list[Scheme]:
+    def _rivals(self, model: HyCOP, data: Dataset) -> list[Classical]:
         """The classical schemes whose mean work is at most 1.02 times the model's."""
         inner = model.model
         opponents = Opponents(
