@@ -14,6 +14,7 @@ import numpy as np
 
 from hycop import markup
 from hycop.answer import Answer
+from hycop.boundary import Boundaries
 from hycop.data import Dataset, XarrayDataset, is_xarray
 from hycop.dictionary import Dictionary
 from hycop.errors import HyCOPError, HyCOPWarning, InvalidInputError
@@ -151,7 +152,7 @@ class HyCOP:
         params: Mapping[str, object],
         times: Sequence[float] | float,
         lengths: Sequence[float] | Array | None = None,
-        boundary: str | Sequence[str] | None = None,
+        boundary: Boundaries | None = None,
     ) -> Query:
         """The query that ``predict`` answers: every state at every time, sample by sample."""
         return query_of_arrays(self.model, u0, params, times, lengths, boundary)
@@ -163,7 +164,7 @@ class HyCOP:
         params: Mapping[str, object],
         times: Sequence[float] | float,
         lengths: Sequence[float] | Array | None = None,
-        boundary: str | Sequence[str] | None = None,
+        boundary: Boundaries | None = None,
     ) -> Array: ...
 
     @overload
@@ -172,7 +173,7 @@ class HyCOP:
         u0: XarrayDataset,
         *,
         times: Sequence[float] | float | None = None,
-        boundary: str | Sequence[str] | None = None,
+        boundary: Boundaries | None = None,
     ) -> XarrayDataset: ...
 
     def predict(
@@ -181,10 +182,11 @@ class HyCOP:
         params: Mapping[str, object] | None = None,
         times: Sequence[float] | float | None = None,
         lengths: Sequence[float] | Array | None = None,
-        boundary: str | Sequence[str] | None = None,
+        boundary: Boundaries | None = None,
     ) -> Array | XarrayDataset:
         """Solutions (batch, time, channel, *grid) at any times, each straight from u0, on any grid.
 
+        A coefficient is a number, one per sample, or a field with the shape of the grid.
         Instead of ``u0``, ``params`` and ``lengths`` an xarray Dataset may be given, with the names of a dataset file
         (``Dataset.to_xarray``). The answers to its initial states then come as such a Dataset, initial states first.
         ``times`` count from them, and are the Dataset's own by default.
@@ -221,7 +223,7 @@ class HyCOP:
         params: Mapping[str, object],
         times: Sequence[float] | float,
         lengths: Sequence[float] | Array | None = None,
-        boundary: str | Sequence[str] | None = None,
+        boundary: Boundaries | None = None,
     ) -> Array:
         """True where a query lies outside training, (batch, time); ``answer`` gives the reasons."""
         query = self.query(u0, params, times, lengths, boundary)
@@ -236,7 +238,7 @@ class HyCOP:
         params: Mapping[str, object],
         t: float,
         lengths: Sequence[float] | Array | None = None,
-        boundary: str | Sequence[str] | None = None,
+        boundary: Boundaries | None = None,
     ) -> Program:
         """The program for the first of the states at one time."""
         return self.model.programs(self.query(real_numbers("u0", u0)[:1], params, t, lengths, boundary))[0]

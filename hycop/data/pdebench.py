@@ -163,8 +163,8 @@ def write_pdebench(dataset: Dataset, path: str | os.PathLike[str], mach: float |
         file["t-coordinate"] = np.append(times, times[-1] + step).astype(np.float32)
         for letter, cells, length in zip(AXES, setting.grid.shape, setting.grid.lengths[0], strict=False):
             file[f"{letter}-coordinate"] = ((np.arange(cells) + 0.5) * length / cells).astype(np.float32)
-        for name, values in setting.params.items():
-            file.attrs[name] = float(values[0])
+        for name in setting.params:
+            file.attrs[name] = float(setting.param(name)[0])
         if mach is not None:
             file.attrs["M"] = mach
 
