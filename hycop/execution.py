@@ -66,7 +66,8 @@ def simplify(programs: ProgramBatch, dictionary: Dictionary, setting: Setting) -
 
 def _checked(programs: ProgramBatch | Program, dictionary: Dictionary, query: Query, members: int = 1) -> ProgramBatch:
     if isinstance(programs, Program):
-        programs = ProgramBatch.of([programs], dictionary.names).take(np.zeros(query.batch, dtype=np.int64))
+        names = dictionary.names_in(step.primitive for step in programs)
+        programs = ProgramBatch.of([programs], names).take(np.zeros(query.batch, dtype=np.int64))
     if len(programs) != members * len(query.u0):
         needed = "one" if members == 1 else f"{members}"
         raise InvalidInputError(f"{len(programs)} programs for {query.batch} queries: {needed} each is needed")

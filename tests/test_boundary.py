@@ -11,7 +11,14 @@ import hycop
 from hycop.boundary import Dirichlet, Neumann, checked_boundary, kinds_of, sides_of
 from hycop.errors import IncompatibleError, InvalidInputError, UnknownNameError
 from hycop.grid import Grid, prolong, restrict
-from hycop.primitives import ExactLogistic, GivenSource, MusclAdvection, SpectralAdvection, VariableDiffusion
+from hycop.primitives import (
+    ExactLogistic,
+    GivenSource,
+    MusclAdvection,
+    PointwiseRate,
+    SpectralAdvection,
+    VariableDiffusion,
+)
 from hycop.query import Query, Setting
 from hycop.references import VariableReference
 from tests.helpers import SUFFIXES, assert_same, make
@@ -155,6 +162,15 @@ def test_the_reference_agrees_with_a_program_of_all_parts() -> None:
         programs = hycop.splitting(scheme).programs(query, dictionary)
         errors.append(np.abs(hycop.run(programs, dictionary, query) - truth).mean())
     assert errors[2] < 2e-4 and errors[0] > 4 * errors[1] > 8 * errors[2]
+
+
+def test_formulas_use_fields() -> None:
+    query = between_a_value_and_a_slope(24)
+    flows = [
+        primitive.flow(query.u0, query.time, query.setting)
+        for primitive in (PointwiseRate(("u",), ("r*u*(1-u)",)), ExactLogistic())
+    ]
+    assert np.allclose(*flows, atol=1e-11)
 
 
 def test_a_given_source_and_diffusion_come_to_rest() -> None:

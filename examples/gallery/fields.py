@@ -28,16 +28,14 @@ start = hycop.Query(np.zeros((1, 1, CELLS)), setting, np.zeros(1))
 query = start.at([0.1, 0.5, TIME])
 
 # %%
-# The truth is a solver that shares no code with the primitives: sparse matrices, and SciPy's BDF in time. Next to a value
-# that is held a splitting of wind and diffusion loses some of its order, so it takes more substeps.
+# The truth is a solver that shares no code with the primitives: sparse matrices, and SciPy's BDF in time. Next to a
+# value that is held a splitting of wind and diffusion loses some of its order, so it takes more substeps.
 reference = VariableReference(frozenset({"advection", "diffusion"}), refinement=2)
 truth = reference.flow(query.u0, query.time, query.setting)
 for name in ("strang x4", "strang x16", "strang x64"):
     states = hycop.run(hycop.splitting(name).programs(query, dictionary), dictionary, query)
-    print(
-        f"{name:10}",
-        *(f"t = {time:g}: {each:.1e}" for time, each in zip(query.time, np.abs(states - truth).max((1, 2)))),
-    )
+    errors = np.abs(states - truth).max(axis=(1, 2))
+    print(f"{name:10}", *(f"t = {time:g}: {error:.1e}" for time, error in zip(query.time, errors, strict=True)))
 
 # %%
 figure, axes = plt.subplots(figsize=(7.5, 3.4), layout="constrained")
