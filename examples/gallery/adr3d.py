@@ -40,7 +40,7 @@ draw_states(panels[:3], shown, (1.0, 1.0))
 middle = np.s_[:, :, truth.shape[2] // 2]
 draw_difference(panels[3], answers["strang"][middle] - truth[middle], (1.0, 1.0), "Strang − truth")
 for name, (work, error) in errors.items():
-    panels[4].loglog(work, error, "o", label=name)
-panels[4].set(xlabel="work per sample", ylabel="relative error")
+    panels[4].semilogy(work / 1e6, error, "o", label=name)
+panels[4].set(xlabel="work per sample, 10⁶ updates", ylabel="relative error")
 panels[4].legend(fontsize=7, frameon=False)
 plt.show()
