@@ -41,7 +41,7 @@ from hycop.surrogate import HyCOP
 SCALAR_KINDS: dict[str, Callable[[], Primitive]] = {
     name: kind
     for name, kind in PRIMITIVES.items()
-    if {"advection", "diffusion", "reaction"} & kind().advances and "Burgers" not in name
+    if {"advection", "diffusion", "reaction"} & kind().advances and not name.endswith(("BurgersAdvection", "Rate"))
 }
 """Primitives of a scalar with constant coefficients; those of systems have test files of their own."""
 

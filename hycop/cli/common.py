@@ -26,7 +26,7 @@ from hycop.executors import Executor
 from hycop.executors import executor as find_executor
 from hycop.files import checked_report, provenance, read_text, write_report
 from hycop.grid import Grid
-from hycop.primitives import offer
+from hycop.primitives import offer, offer_instance
 from hycop.problems import Problem, register
 from hycop.program import Program
 
@@ -122,6 +122,9 @@ def adopt(file: Path) -> ModuleType:
     for value in vars(module).values():
         if isinstance(value, Problem):
             register(value)
+            for dictionary in value.dictionaries.values():
+                for primitive in dictionary.values():
+                    offer_instance(primitive)
         elif isinstance(value, type) and value.__module__ == module.__name__ and not lacks(value):
             offer(value)
     return module
