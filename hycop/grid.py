@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from operator import index
 from typing import Any, TypeVar
@@ -139,7 +140,7 @@ class Grid:
 
     def refined(self, factor: int) -> Grid:
         """The same boxes with ``factor`` times the cells along each axis."""
-        return Grid(tuple(n * factor for n in self.shape), self.lengths, self.boundary)
+        return changed(self, shape=tuple(n * factor for n in self.shape))
 
     def with_boundary(self, boundary: Boundaries) -> Grid:
         return Grid(self.shape, self.lengths, checked_boundary(boundary, self.axes))
@@ -172,6 +173,7 @@ STENCIL = 5  # cells of the quartic that prolongation fits
 _GHOSTS = {"periodic": "wrap", "wall": "symmetric"}
 
 
+@lru_cache(maxsize=16)
 def _prolongation_weights(factor: int) -> Array:
     """Weights (part, cell): sub-cell averages from the averages of a cell and its two neighbours on either side."""
     reach = STENCIL // 2

@@ -226,7 +226,15 @@ def is_value(thing: object) -> bool:
     made = vars(type(thing)).get("__dataclass_params__")
     if made is None or not (made.frozen and made.eq):
         return False
-    return all(field.compare and is_value(getattr(thing, field.name)) for field in fields(thing))  # type: ignore[arg-type]
+    try:
+        return _has_values(thing)
+    except TypeError:  # what has no hash is no value
+        return False
+
+
+@lru_cache(maxsize=256)
+def _has_values(thing: Any) -> bool:
+    return all(field.compare and is_value(getattr(thing, field.name)) for field in fields(thing))
 
 
 def symbol_of(primitive: Any, setting: Setting) -> Symbol:

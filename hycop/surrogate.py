@@ -198,11 +198,11 @@ class HyCOP:
                 raise InvalidInputError("params and lengths: the xarray Dataset has its own; leave them out")
             data = Dataset.from_xarray(u0)  # type: ignore[arg-type]
             answer = self.model.answer(query_of_dataset(self.model, data, times, boundary))
-            _warn_outside(answer)
+            _warn_outside(answer.outside)
             return answered_in_xarray(answer, data)
-        answer = self.model.answer(query_of_arrays(self.model, u0, params, times, lengths, boundary))  # type: ignore[arg-type]
-        _warn_outside(answer)
-        return answer.states.reshape(np.shape(u0)[0], -1, *np.shape(u0)[1:])
+        states, outside = self.model.predicted(query_of_arrays(self.model, u0, params, times, lengths, boundary))  # type: ignore[arg-type]
+        _warn_outside(outside)
+        return states.reshape(np.shape(u0)[0], -1, *np.shape(u0)[1:])
 
     def answer(self, query: Query | XarrayDataset, tol: float | None = None) -> Answer:
         """Everything about a batch of queries: states, programs, work, features, estimated errors, and what is not to
@@ -380,11 +380,11 @@ def _first_policy(start: object) -> Start | None:
     return start.model.policy, start.model.theta
 
 
-def _warn_outside(answer: Answer) -> None:
-    if answer.outside:
+def _warn_outside(outside: Mapping[str, Array]) -> None:
+    if outside:
+        flags = np.any(list(outside.values()), axis=0)
         warnings.warn(
-            f"{int(answer.untrusted.sum())} of {answer.query.batch} queries lie outside the trained range of "
-            f"{', '.join(answer.outside)}",
+            f"{int(flags.sum())} of {flags.size} queries lie outside the trained range of {', '.join(outside)}",
             UntrustedWarning,
             stacklevel=3,
         )
