@@ -191,3 +191,17 @@ def chosen(first: Array, a: ProgramBatch, b: ProgramBatch) -> ProgramBatch:
 
     (ops_a, tau_a), (ops_b, tau_b) = padded(a), padded(b)
     return ProgramBatch(a.names, np.where(first[:, None], ops_a, ops_b), np.where(first[:, None], tau_a, tau_b))
+
+
+def merged(parts: Sequence[tuple[Array, ProgramBatch]]) -> ProgramBatch:
+    """Programs of parts of a batch, given by their rows, as one batch with the names of all of them."""
+    if len(parts) == 1:
+        return parts[0][1]
+    names = tuple(dict.fromkeys(name for _, programs in parts for name in programs.names))
+    shape = (sum(rows.size for rows, _ in parts), max(programs.ops.shape[1] for _, programs in parts))
+    ops, durations = np.full(shape, EMPTY), np.zeros(shape)
+    for rows, programs in parts:
+        index = np.array([*(names.index(name) for name in programs.names), EMPTY])  # EMPTY, −1, stays itself
+        steps = slice(0, programs.ops.shape[1])
+        ops[rows, steps], durations[rows, steps] = index[programs.ops], programs.durations
+    return ProgramBatch(names, ops, durations)
