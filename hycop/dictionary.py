@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from importlib import import_module
 from types import MappingProxyType
+from typing import cast
 
 from hycop import markup
 from hycop.errors import IncompatibleError, InvalidInputError, UnknownNameError
 from hycop.grid import Grid
 from hycop.primitive import EXACT, Primitive, boundaries_of, checked_boundaries, fingerprint
 
+UNSPLIT = re.compile(r"ETDRK([234])x([1-9]\d{0,4})\((.+)\)")
+"""Name of an unsplit solver made of primitives of a dictionary: stages, steps, and their names with + between them."""
+
+
+def unsplit_name(stages: int, steps: int, parts: Iterable[str]) -> str:
+    return f"ETDRK{stages}x{steps}({'+'.join(parts)})"
+
 
 class Dictionary(Mapping[str, Primitive]):
     """An ordered, immutable collection name → primitive.
+
+    It also finds, by their names, the exponential integrators that its own primitives make together
+    (``ExponentialRungeKutta``): ``dictionary["ETDRK4x8(linear+nonlinear)"]`` takes eight steps of ETDRK4. Programs may
+    use them; they are no entries of the dictionary.
 
     >>> from hycop.primitives import ExactLogistic, Rk4Logistic
     >>> one = Dictionary({"reaction": ExactLogistic()})
@@ -22,7 +36,7 @@ class Dictionary(Mapping[str, Primitive]):
     (Dictionary(reaction=ExactLogistic()), frozenset({'reaction'}))
     """
 
-    __slots__ = ("_primitives",)
+    __slots__ = ("_primitives", "_unsplit")
 
     def __init__(self, primitives: Mapping[str, Primitive]) -> None:
         if not primitives:
@@ -40,14 +54,27 @@ class Dictionary(Mapping[str, Primitive]):
                     f"'{name}' ({type(primitive).__name__}) is not a primitive: it lacks {', '.join(missing)}"
                 )
         self._primitives = MappingProxyType(dict(primitives))
+        self._unsplit: dict[str, Primitive] = {}  # those that were asked for
 
     def __reduce__(self) -> tuple[type[Dictionary], tuple[dict[str, Primitive]]]:
         return Dictionary, (dict(self._primitives),)  # a read-only view does not travel to other processes
 
     def __getitem__(self, name: str) -> Primitive:
-        if name not in self._primitives:
+        if name in self._primitives:
+            return self._primitives[name]
+        if name not in self._unsplit:
+            self._unsplit[name] = self._made(name)
+        return self._unsplit[name]
+
+    def _made(self, name: object) -> Primitive:
+        """The unsplit solver of a name."""
+        match = UNSPLIT.fullmatch(name) if isinstance(name, str) else None
+        parts = match[3].split("+") if match else ()
+        if match is None or not all(part in self for part in parts):
             raise UnknownNameError("primitive", str(name), self._primitives, "(names of this dictionary)")
-        return self._primitives[name]
+        # primitives stand above the dictionary in the house; few programs have an unsplit solver
+        kind = import_module("hycop.primitives.exponential").ExponentialRungeKutta
+        return cast(Primitive, kind(tuple(self[part] for part in parts), int(match[1]), int(match[2])))
 
     def __contains__(self, name: object) -> bool:
         return name in self._primitives
@@ -73,6 +100,13 @@ class Dictionary(Mapping[str, Primitive]):
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(self._primitives)
+
+    def names_in(self, steps: Iterable[str]) -> tuple[str, ...]:
+        """The names of programs that have these steps: its own, and those of unsplit solvers."""
+        more = [name for name in dict.fromkeys(steps) if name not in self]
+        for name in more:
+            self[name]  # refuses what is not there
+        return (*self.names, *more)
 
     @property
     def processes(self) -> frozenset[str]:

@@ -170,7 +170,9 @@ def _with(model: Model, rivals: Mapping[str, Primitive], name: str, refinement: 
         dictionary=Dictionary({name: rivals[name]}),
         refinement=refinement,
         substeps=1,
-        gate=replace(model.gate, kept=False, classical="Lie", cover=None),
+        gate=replace(
+            model.gate, kept=False, classical="Lie", cover=None, splitting=None, splitting_cover=None, reach=None
+        ),
         scope=replace(model.scope, untrained=(name,)),
         calibration=None,
         static_theta=None,

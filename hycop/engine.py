@@ -19,6 +19,7 @@ from hycop.primitive import (
     Primitive,
     boundaries_of,
     checked_cells,
+    has_fixed_steps,
     is_reversible,
     may_be_kept,
     symbol_of,
@@ -52,7 +53,8 @@ class Plan(NamedTuple):
 class Engine:
     """A dictionary tied to the setting of one batch; every symbol is computed once, here.
 
-    A kind of move is one operator, or all operators of one transform: they commute and share a transform pair.
+    A kind of move is one operator, or all operators of one transform: they commute and share a transform pair. Steps of
+    an operator that stands ``alone`` are not merged.
     """
 
     def __init__(self, names: tuple[str, ...], used: Mapping[int, Primitive], setting: Setting) -> None:
@@ -68,6 +70,7 @@ class Engine:
         self.kind_of = np.full(len(self.names) + 1, EMPTY)  # the last stands for EMPTY itself
         for kind, ops in enumerate(self.kinds):
             self.kind_of[list(ops)] = kind
+        self.alone = np.array([op in used and has_fixed_steps(used[op]) for op in range(len(names))], dtype=bool)
 
     @classmethod
     def of(cls, programs: ProgramBatch, dictionary: Dictionary, setting: Setting) -> Engine:
@@ -150,7 +153,7 @@ class Engine:
         moves."""
         move, last, kind_of, met = -1, EMPTY, self.kind_of.tolist(), set[tuple[int, int]]()
         for k, op in enumerate(programs.ops[0].tolist() if len(programs) else ()):
-            if kind_of[op] != last:
+            if kind_of[op] != last or self.alone[op]:
                 move, last = move + 1, kind_of[op]
                 kind[:, move] = last
             if (move, op) not in met:
@@ -166,7 +169,7 @@ class Engine:
             rows = np.flatnonzero(programs.durations[:, k])
             op = programs.ops[rows, k]
             now = self.kind_of[op]
-            moves[rows] += now != last[rows]
+            moves[rows] += (now != last[rows]) | self.alone[op]
             last[rows] = now
             move = moves[rows] - 1
             kind[rows, move] = now
@@ -236,7 +239,7 @@ class Walk:
         rows = np.flatnonzero(self.programs.durations[:, k])
         ops, durations = self.programs.ops[rows, k], self.programs.durations[rows, k]
         kind = self.engine.kind_of[ops]
-        begin = rows[kind != self.kind[rows]]
+        begin = rows[(kind != self.kind[rows]) | self.engine.alone[ops]]
         self._catch_up(begin[self.behind[begin]])
         self.start[begin], self.lasting[begin] = self.u[begin], 0.0
         self.kind[rows], self.behind[rows] = kind, True

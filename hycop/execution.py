@@ -66,7 +66,8 @@ def simplify(programs: ProgramBatch, dictionary: Dictionary, setting: Setting) -
 
 def _checked(programs: ProgramBatch | Program, dictionary: Dictionary, query: Query, members: int = 1) -> ProgramBatch:
     if isinstance(programs, Program):
-        programs = ProgramBatch.of([programs], dictionary.names).take(np.zeros(query.batch, dtype=np.int64))
+        names = dictionary.names_in(step.primitive for step in programs)
+        programs = ProgramBatch.of([programs], names).take(np.zeros(query.batch, dtype=np.int64))
     if len(programs) != members * len(query.u0):
         needed = "one" if members == 1 else f"{members}"
         raise InvalidInputError(f"{len(programs)} programs for {query.batch} queries: {needed} each is needed")
@@ -309,6 +310,20 @@ def measure(
             raise error.at((start + error.sample) % queries) from None
         states[chosen], work[chosen] = restrict(done.states, query.grid.shape), done.work
     return Outcome(states, work)
+
+
+def expected_work(programs: ProgramBatch, dictionary: Dictionary, query: Query, *, refinement: int = 1) -> Array:
+    """The work (batch,) that ``measure`` would find if all states stayed as they are at the start: an estimate without
+    a run, exact where work does not depend on the state."""
+    asked = query if refinement == 1 else refined_query(query, refinement)
+    engine = Engine.of(_checked(programs, dictionary, query), dictionary, asked.setting)
+    plan, work = engine.plan(programs), np.zeros(query.batch)
+    if not plan.alike:
+        _add_exact_work(engine, plan, asked.u0, work)
+        return work
+    for k, kind in enumerate(plan.kind[0].tolist() if query.batch else ()):
+        work += engine.work(asked.u0, kind, plan.durations[:, k], plan.step[:, k] < NEVER)
+    return work
 
 
 def distances(

@@ -21,8 +21,9 @@ from hycop.grid import Array, changed
 from hycop.metrics import rel_l2
 from hycop.pde import Equation
 from hycop.policy import Inputs, Policy, SlotPolicy, exact_covers
-from hycop.program import EMPTY, Program, ProgramBatch, chosen
+from hycop.program import EMPTY, Program, ProgramBatch, chosen, shared_names
 from hycop.query import Query, Setting
+from hycop.schemes import Classical, Unsplit
 from hycop.scope import TIME_TOLERANCE, Scope, Values, View, WithinTraining, barred_primitives
 from hycop.tolerance import checked_tolerance, to_tolerance
 from hycop.training import Gate, TrainingConfig
@@ -246,12 +247,12 @@ class Model:
             part = changed(query, time=query.time / segments)
             own = self.scope.view.values(Observed(part, self.equation))
         if not self.gate.kept:
-            return _repeated(self._classical(part), segments)
+            return self._classical(part, segments, beyond)
         learned = self.policy.programs(self.theta[None], self.scope.view.inputs(own, part.time, barred))
         learned = learned.with_substeps(self.record.config.substeps)
         if self.gate.classical_when_repeated and (segments > self.substeps).any():  # for the time beyond training's
             learned = _repeated(learned, np.full_like(segments, self.substeps))
-            learned = _followed(learned, _repeated(self._classical(part), segments - self.substeps))
+            learned = _followed(learned, self._classical(part, segments - self.substeps, beyond))
         else:
             learned = _repeated(learned, segments)
         if own is values and not beyond.any():  # so that no query is clipped or far
@@ -261,11 +262,31 @@ class Model:
             outside |= self.scope.view.outside(values).any(axis=1)
         if self.gate.classical_when_far:
             outside |= self.scope.far(query, own)
-        return chosen(outside, _repeated(self._classical(part), segments), learned) if outside.any() else learned
+        return chosen(outside, self._classical(part, segments, beyond), learned) if outside.any() else learned
 
-    def _classical(self, query: Query) -> ProgramBatch:
+    def _classical(self, part: Query, segments: Array, beyond: Array) -> ProgramBatch:
+        """The classical programs for ``part`` of the query times, as often as there are ``segments``."""
+        scheme = self.scheme_for(part.setting)
+        if isinstance(scheme, Unsplit) and beyond.any():
+            whole = changed(part, time=self.substeps * part.time)  # so that all refinements have the same cuts
+            cuts = self.gate.cuts(scheme, self.dictionary, whole, np.asarray(beyond.any(axis=1)))
+            cuts = np.minimum(cuts, MOST_SEGMENTS // np.maximum(segments, 1))
+            part, segments = changed(part, time=part.time / cuts), segments * cuts
         covers = exact_covers(self.dictionary, self.equation.processes)
-        return WithinTraining(self.gate.scheme, covers).programs(query, self.dictionary)
+        return _repeated(WithinTraining(scheme, covers).programs(part, self.dictionary), segments)
+
+    def scheme_for(self, setting: Setting) -> Classical:
+        """The classical scheme of the gate; for other primitives or boundaries than those of training, one that they
+        can run."""
+        trained = not self.scope.untrained and setting.grid.boundary == self.scope.boundary
+        return self.gate.scheme if trained else self.gate.scheme_for(self.dictionary, setting)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the steps of its programs: those of the dictionary, and that of the gate's unsplit solver."""
+        own, scheme = self.dictionary.names, self.gate.scheme
+        used = isinstance(scheme, Unsplit) and scheme.fits(self.dictionary)
+        return (*own, scheme.step_of(self.dictionary)) if used else own  # type: ignore[union-attr]
 
     def segments(self, seen: Observed) -> Array:
         """Number of equal segments of each query time: enough that none is longer than in training, times
@@ -347,7 +368,8 @@ class Model:
 def _used(programs: ProgramBatch, barred: Array) -> dict[str, Array]:
     """Which programs use a primitive outside what it was trained on, by the reason."""
     found = {
-        f"primitive {name}": barred[:, op] & (programs.ops == op).any(axis=1) for op, name in enumerate(programs.names)
+        f"primitive {name}": barred[:, op] & (programs.ops == op).any(axis=1)
+        for op, name in enumerate(programs.names[: barred.shape[1]])  # no unsplit solver is trained
     }
     return {reason: outside for reason, outside in found.items() if outside.any()}
 
@@ -365,4 +387,4 @@ def _repeated(once: ProgramBatch, segments: Array) -> ProgramBatch:
 def _followed(first: ProgramBatch, then: ProgramBatch) -> ProgramBatch:
     """The programs of one batch, each followed by that of the other."""
     ops, durations = np.hstack([first.ops, then.ops]), np.hstack([first.durations, then.durations])
-    return ProgramBatch(first.names, ops, durations)
+    return ProgramBatch(shared_names(first, then), ops, durations)

@@ -67,10 +67,9 @@ def program(
     ['Strang', 'by hand']
     """
     shown = _labelled(programs)
-    used = list(dict.fromkeys(step.primitive for each in shown.values() for step in each))
     known = list(names or ()) or (list(programs.names) if isinstance(programs, ProgramBatch) else [])
     axes = ax or new_axes(width=8.0, height=1.2 + 0.4 * len(shown))[0, 0]
-    draw_timelines(axes, shown, [*known, *(name for name in used if name not in known)])
+    draw_timelines(axes, shown, known)
     return axes
 
 

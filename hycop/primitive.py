@@ -44,6 +44,8 @@ class Primitive(Protocol):
     - ``quadratic(setting)``: its rate on a periodic line as −i·slope·F[½(F⁻¹ to·û)²] of modes û without aliases, by
       ``to`` and ``slope``; exponential methods then stay in modes
     - ``rate_order``: the order of that discretisation; ``order``
+    - ``fixed_steps``: whether its flow takes equally many steps for every duration, so that two flows in a row are not
+      one of twice the duration; ``run`` then does not merge them. False
     - ``stages``: how many evaluations of ``rate`` the work of a very short flow stands for; 1
     - ``arrays()``: its weights, name → NumPy array, and ``with_arrays(arrays)``, which returns the same primitive with
       other weights; a model folder stores them beside the options; no weights
@@ -118,6 +120,11 @@ def order_of_rate(primitive: Primitive) -> float | None:
 def work_of_rate(primitive: Primitive, u: Array, setting: Setting) -> Array:
     """Work (batch,) of one evaluation of the rate: its share of a very short flow."""
     return primitive.work(u, np.full(setting.batch, VERY_SHORT), setting) / int(getattr(primitive, "stages", 1))
+
+
+def has_fixed_steps(primitive: Primitive) -> bool:
+    """Whether a flow takes equally many steps for every duration, so that flows in a row are not to be merged."""
+    return bool(getattr(primitive, "fixed_steps", False))
 
 
 def outside_of(primitive: Primitive, u: Array, setting: Setting) -> Array | None:

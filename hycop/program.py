@@ -183,14 +183,22 @@ class ProgramBatch:
 
 def chosen(first: Array, a: ProgramBatch, b: ProgramBatch) -> ProgramBatch:
     """The programs of ``a`` where ``first`` is true, else those of ``b``."""
-    longest = max(a.ops.shape[1], b.ops.shape[1])
+    names, longest = shared_names(a, b), max(a.ops.shape[1], b.ops.shape[1])
 
     def padded(batch: ProgramBatch) -> tuple[Array, Array]:
         extra = ((0, 0), (0, longest - batch.ops.shape[1]))
         return np.pad(batch.ops, extra, constant_values=EMPTY), np.pad(batch.durations, extra)
 
     (ops_a, tau_a), (ops_b, tau_b) = padded(a), padded(b)
-    return ProgramBatch(a.names, np.where(first[:, None], ops_a, ops_b), np.where(first[:, None], tau_a, tau_b))
+    return ProgramBatch(names, np.where(first[:, None], ops_a, ops_b), np.where(first[:, None], tau_a, tau_b))
+
+
+def shared_names(a: ProgramBatch, b: ProgramBatch) -> tuple[str, ...]:
+    """The names of both: those of a dictionary, after which one of them may have that of an unsplit solver."""
+    shorter, longer = sorted((a.names, b.names), key=len)
+    if longer[: len(shorter)] != shorter:
+        raise InvalidInputError(f"programs of {', '.join(shorter)} and of {', '.join(longer)} do not go together")
+    return longer
 
 
 def merged(parts: Sequence[tuple[Array, ProgramBatch]]) -> ProgramBatch:

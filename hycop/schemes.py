@@ -1,4 +1,4 @@
-"""Classical splittings as data. They write programs, as policies do."""
+"""Classical schemes as data: splittings, and unsplit exponential integrators. They write programs, as policies do."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from math import sqrt
 
 import numpy as np
 
-from hycop.dictionary import Dictionary
+from hycop.dictionary import Dictionary, unsplit_name
 from hycop.errors import IncompatibleError, InvalidInputError, UnknownNameError
-from hycop.primitive import is_reversible
+from hycop.primitive import boundaries_of, is_reversible, symbol_of
 from hycop.program import ProgramBatch
 from hycop.query import Query, Setting
 
@@ -61,9 +61,6 @@ class Scheme:
         """The scheme restricted to the primitives of a cover."""
         return replace(self, cover=None if cover is None else tuple(cover))
 
-    def _covered(self, dictionary: Dictionary) -> Dictionary:
-        return dictionary if self.cover is None else Dictionary({name: dictionary[name] for name in self.cover})
-
     @property
     def weights(self) -> tuple[float, ...]:
         """Durations of χ, χ*, χ, …: successive remainders of the coefficients."""
@@ -83,7 +80,7 @@ class Scheme:
 
     def check(self, dictionary: Dictionary) -> None:
         """Refuses negative steps for primitives that cannot take them, and an outer primitive that is not there."""
-        dictionary = self._covered(dictionary)
+        dictionary = _part(dictionary, self.cover)
         if self.outer is not None:
             dictionary[self.outer]
         stuck = [name for name, primitive in dictionary.items() if not is_reversible(primitive)]
@@ -96,7 +93,7 @@ class Scheme:
     def programs(self, query: Query, dictionary: Dictionary) -> ProgramBatch:
         """One program per query, all of the same pattern."""
         self.check(dictionary)
-        names = process_order(self._covered(dictionary), query.setting, self.outer)
+        names = process_order(_part(dictionary, self.cover), query.setting, self.outer)
         index = [dictionary.names.index(name) for name in names]
         ops: list[int] = []
         fractions: list[float] = []
@@ -113,6 +110,76 @@ class Scheme:
         return ProgramBatch(
             dictionary.names, np.tile(ops, (batch, 1)), np.asarray(query.time)[:, None] * np.asarray(fractions)
         )
+
+
+@dataclass(frozen=True)
+class Unsplit:
+    """All processes at once: ``steps`` equal steps of ETDRK2, 3 or 4 over the query time, whatever that is.
+
+    The solver (``ExponentialRungeKutta``) is made of the primitives that ``cover`` names, by default of all of the
+    dictionary: of their symbols, which it integrates exactly, and of the rates of those without.
+
+    >>> print(classical("etdrk4 x8"), classical("etdrk4 x8").order)
+    ETDRK4 x8 4
+    """
+
+    stages: int
+    steps: int = 1
+    cover: tuple[str, ...] | None = None
+
+    def __str__(self) -> str:
+        return f"ETDRK{self.stages}{f' x{self.steps}' if self.steps > 1 else ''}"
+
+    @property
+    def order(self) -> int:
+        return self.stages
+
+    def within(self, cover: Sequence[str] | None) -> Unsplit:
+        """The solver made of the primitives of a cover."""
+        return replace(self, cover=None if cover is None else tuple(cover))
+
+    def step_of(self, dictionary: Dictionary) -> str:
+        """The name of the solver in programs."""
+        return unsplit_name(self.stages, self.steps, self.cover or dictionary.names)
+
+    def check(self, dictionary: Dictionary) -> None:
+        """Refuses primitives of which it cannot be made."""
+        dictionary[self.step_of(dictionary)]
+
+    def fits(self, dictionary: Dictionary) -> bool:
+        """Whether it can be made of the primitives: some have a symbol, the others a rate, and none was trained."""
+        names = self.cover or dictionary.names
+        parts = [dictionary[name] for name in names]
+        symbols = [hasattr(part, "symbol") for part in parts]
+        return (
+            any(symbols)
+            and not all(symbols)
+            and all(hasattr(part, "rate") for part, known in zip(parts, symbols, strict=True) if not known)
+            and not any(hasattr(part, "outside") or part.order is None for part in parts)
+            and not any("+" in name for name in names)  # which stands between names in that of the solver
+        )
+
+    def runs(self, dictionary: Dictionary, setting: Setting) -> bool:
+        """Whether it can be made of the primitives, and these know the boundaries and share a transform."""
+        if not self.fits(dictionary):
+            return False
+        parts = [dictionary[name] for name in self.cover or dictionary.names]
+        transforms = {symbol_of(part, setting).transforms for part in parts if hasattr(part, "symbol")}
+        return len(transforms) == 1 and all(set(setting.grid.boundary) <= boundaries_of(part) for part in parts)
+
+    def programs(self, query: Query, dictionary: Dictionary) -> ProgramBatch:
+        """One step for each query."""
+        self.check(dictionary)
+        names = dictionary.names_in([self.step_of(dictionary)])
+        return ProgramBatch(names, np.full((query.batch, 1), len(names) - 1), np.asarray(query.time)[:, None])
+
+
+Classical = Scheme | Unsplit
+"""A classical scheme."""
+
+
+def _part(dictionary: Dictionary, cover: Sequence[str] | None) -> Dictionary:
+    return dictionary if cover is None else Dictionary({name: dictionary[name] for name in cover})
 
 
 def process_order(dictionary: Dictionary, setting: Setting, outer: str | None = None) -> tuple[str, ...]:
@@ -185,6 +252,20 @@ _SPELLING = re.compile(
     r"^(?P<base>[a-z]+?\d*)(?:\s*[x×*]\s*(?P<substeps>\d+))?(?:\s*\(\s*outer\s*=\s*(?P<outer>.+?)\s*\))?"
     r"(?:\s*[x×*]\s*(?P<substeps_last>\d+))?$"
 )
+
+
+_UNSPLIT = re.compile(r"etdrk(?P<stages>[234])(?:\s*[x×*]\s*(?P<steps>\d{1,5}))?")
+
+
+def classical(name: str) -> Classical:
+    """A classical scheme by its name, as it prints: a ``splitting``, or an unsplit solver such as ``ETDRK4 x8``."""
+    match = _UNSPLIT.fullmatch(name.strip().lower()) if isinstance(name, str) else None
+    if match is None:
+        return splitting(name)
+    steps = int(match["steps"] or 1)
+    if not 1 <= steps <= MOST_SUBSTEPS:
+        raise InvalidInputError(f"scheme {name}: {steps} steps; 1 to {MOST_SUBSTEPS} are needed")
+    return Unsplit(int(match["stages"]), steps)
 
 
 def splitting(name: str) -> Scheme:

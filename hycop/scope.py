@@ -18,7 +18,7 @@ from hycop.policy import Inputs
 from hycop.primitive import outside_of
 from hycop.program import ProgramBatch, chosen
 from hycop.query import Query
-from hycop.schemes import Scheme
+from hycop.schemes import Classical, Unsplit
 
 TIME_TOLERANCE = 1e-6
 """Relative tolerance on the longest trained time: files in single precision round times."""
@@ -90,13 +90,16 @@ def barred_primitives(dictionary: Dictionary, query: Query) -> Array | None:
 @dataclass(frozen=True)
 class WithinTraining:
     """Writes the programs of a classical scheme. Where a primitive of its cover was trained on other queries, it
-    composes the primitives of the first of ``covers`` without such a one, if there is one."""
+    composes the primitives of the first of ``covers`` without such a one, if there is one. Unsplit solvers are not made
+    of trained primitives."""
 
-    scheme: Scheme
+    scheme: Classical
     covers: Sequence[tuple[str, ...]]
 
     def programs(self, query: Query, dictionary: Dictionary) -> ProgramBatch:
         programs = self.scheme.programs(query, dictionary)
+        if isinstance(self.scheme, Unsplit):
+            return programs
         barred = barred_primitives(dictionary, query) if len(self.covers) > 1 else None
         if barred is None:
             return programs

@@ -41,7 +41,7 @@ from hycop.surrogate import HyCOP
 SCALAR_KINDS: dict[str, Callable[[], Primitive]] = {
     name: kind
     for name, kind in PRIMITIVES.items()
-    if {"advection", "diffusion", "reaction"} & kind().advances and "Burgers" not in name
+    if {"advection", "diffusion", "reaction"} & kind().advances and not name.endswith(("BurgersAdvection", "Rate"))
 }
 """Primitives of a scalar with constant coefficients; those of systems have test files of their own."""
 
@@ -73,6 +73,13 @@ def hycop_command(*words: str | Path, folder: Path = ROOT) -> Result:
         except SystemExit as stop:
             code = int(stop.code or 0)
     return Result(code, stdout.getvalue(), stderr.getvalue())
+
+
+def one_line(result: Result) -> str:
+    """What a command that was refused says."""
+    assert result.returncode == 2, (result.stdout, result.stderr)
+    assert result.stderr.count("\n") == 1 and "Traceback" not in result.stderr
+    return result.stderr
 
 
 # ------------------------------------------------------------------------------------------- scalars

@@ -38,7 +38,7 @@ PRESETS: Mapping[str, Mapping[str, int | float]] = {
 """``quick``: minutes, to try it out; ``laptop``: those of the tables; ``paper``: the source paper's budget, some
 340 CPU hours for all its baselines together."""
 
-LAPTOP_ROUNDS: Mapping[str, int] = {"local-no": 20, "uno-direct": 16, "deeponet": 120}
+LAPTOP_ROUNDS: Mapping[str, int] = {"local-no": 20, "uno-direct": 16, "deeponet": 48}
 """Rounds of the preset ``laptop`` where a network is much dearer or cheaper than the others."""
 
 RATES: Mapping[str, float] = {"fno": 4e-3, "local-no": 4e-3, "uno-direct": 4e-3}
@@ -50,8 +50,8 @@ LAPTOP_CELLS = 32 * 32
 training takes as long."""
 
 FEWER = 4
-"""Where a solution has many frames, so many times fewer are drawn, for as many times more rounds: each round takes one
-pair of frames of every solution."""
+"""Where a solution has many frames, so many times fewer are drawn: each round takes one pair of frames of every
+solution. The preset ``paper`` takes as many times more rounds, ``laptop`` half of that."""
 
 IDLE = ("samples", "held_out", "midway", "longest", "rough")
 """Settings of ``pretrain`` that mean nothing here."""
@@ -118,7 +118,8 @@ def baseline_settings(
         base["rounds"] = LAPTOP_ROUNDS.get(chosen.family, base["rounds"])
         base[TRAJECTORIES] = base[TRAJECTORIES] * LAPTOP_CELLS // max(LAPTOP_CELLS, prod(shape))
     if chosen.protocol == "step" and preset != "quick":
-        base |= {TRAJECTORIES: base[TRAJECTORIES] // FEWER, "rounds": FEWER * base["rounds"]}
+        longer = FEWER if preset == "paper" else max(1, FEWER // 2)
+        base |= {TRAJECTORIES: base[TRAJECTORIES] // FEWER, "rounds": longer * base["rounds"]}
     asked = {**base, **chosen.options, **chosen.settings, **settings}
     count = asked.pop(TRAJECTORIES)
     if isinstance(count, bool) or not isinstance(count, int) or not 6 <= count <= 10**6:

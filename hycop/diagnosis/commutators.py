@@ -55,6 +55,8 @@ def commutators(case: Case, trusted: Trusted, separable: bool) -> list[Commutato
     starts = [trusted.start(each) for each in states] if separable else states
     found = []
     for pair in combinations(names, 2):
+        if dictionary[pair[0]].advances & dictionary[pair[1]].advances:  # they are not split from each other
+            continue
         fields = [restrict(commutator(dictionary, pair, each), some.query.grid.shape) for each in starts]
         norms = [np.linalg.norm(field.reshape(some.batch, -1), axis=1) for field in fields]
         sizes = [np.linalg.norm(each.u0.reshape(some.batch, -1), axis=1) for each in states]

@@ -52,7 +52,8 @@ class Trusted:
         references: dict[str, Reference] = {}
         own: dict[str, Primitive] = {}
         lacking: dict[str, str] = {}
-        for name, primitive in model.dictionary.items():
+        for name in model.names:
+            primitive = model.dictionary[name]
             found = None if problem is None else _reference(problem, primitive.advances, grid)
             if found is not None and not found.distrust:
                 references[name] = found

@@ -228,10 +228,10 @@ def _judged(start: Model, learn: Dataset, judge: Dataset) -> Model:
     programs = start.policy.programs(start.theta[None], inputs).with_substeps(config.substeps)
     learned = measure(programs, start.dictionary, query, refinement=start.refinement, strict=False)
     covers = exact_covers(start.dictionary, start.equation.processes)
-    rival = Opponents(
+    rivals = Opponents(
         start.dictionary, learn.query, learn.truth, start.refinement, config.metric, config.substeps, covers
-    ).best(query, MORE_WORK * learned.work)
-    decided = gate(learned, rival, start.dictionary, judge, inputs.features, start.refinement, config.metric)
+    ).rivals(query, MORE_WORK * learned.work)
+    decided = gate(learned, rivals, start.dictionary, judge, inputs.features, start.refinement, config.metric)
     made = replace(start, gate=decided, calibration=None)  # what the old model kept is not true of this one
     made = replace(made, trained=made.answered(learn), held_out=made.answered(judge))
     return made.calibrated(judge)

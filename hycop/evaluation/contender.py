@@ -52,7 +52,8 @@ class ByHand:
         return str(self.program)
 
     def programs(self, query: Query, dictionary: Dictionary) -> ProgramBatch:
-        return ProgramBatch.of([self.program], dictionary.names).take(np.zeros(query.batch, dtype=np.int64))
+        names = dictionary.names_in(step.primitive for step in self.program)
+        return ProgramBatch.of([self.program], names).take(np.zeros(query.batch, dtype=np.int64))
 
 
 @dataclass(frozen=True)

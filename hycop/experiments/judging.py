@@ -29,7 +29,7 @@ from hycop.model import Model
 from hycop.policy import exact_covers
 from hycop.problems import find_problem
 from hycop.query import Query
-from hycop.schemes import Scheme, splitting
+from hycop.schemes import Classical, splitting
 from hycop.surrogate import HyCOP
 
 CLASSICAL = "classical at equal work"
@@ -107,7 +107,7 @@ def opponents(model: Model, held_out: Dataset) -> Opponents:
     )
 
 
-def rival(model: HyCOP, held_out: Dataset, asked: Query) -> Scheme:
+def rival(model: HyCOP, held_out: Dataset, asked: Query) -> Classical:
     """The classical scheme that is best on the held-out queries, of those that take no more work than the model on
     ``asked``."""
     return opponents(model.model, held_out).best(asked, model.solve(asked).work)
@@ -127,7 +127,7 @@ def compared(
     gated: bool = True,
     metrics: Sequence[str] = ("rel_l2", SPLITTING),
     truth: Truth = as_given,
-    against: Scheme | None = None,
+    against: Classical | None = None,
     paper: Mapping[str, float] | None = None,
 ) -> list[Row]:
     """The rows of one trained model and its opponents on one dataset, and the paper's numbers by metric.

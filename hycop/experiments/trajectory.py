@@ -22,7 +22,7 @@ from hycop.experiments.judging import compared, opponents, training_seconds, uns
 from hycop.experiments.monolithic import baseline_part
 from hycop.experiments.table import Part, Table
 from hycop.plots import Figure, trajectory_figure
-from hycop.schemes import Scheme
+from hycop.schemes import Classical
 
 SNAPSHOTS = 20
 """Number of snapshots after the initial state."""
@@ -116,7 +116,7 @@ def _rows(
     seed: int,
     data: Dataset,
     paper: Sequence[tuple[float, float]] | None = None,
-    against: Scheme | None = None,
+    against: Classical | None = None,
 ) -> list[Row]:
     """At each of the later times."""
     found: list[Row] = []

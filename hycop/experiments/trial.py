@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 
@@ -21,13 +22,15 @@ from hycop.evaluation import (
     Solver,
     check_metrics,
     composed,
-    evaluate,
+    evaluate_blocks,
+    merged,
 )
+from hycop.executors import Executor, LocalExecutor
 from hycop.grid import Array
 from hycop.policy import exact_covers
 from hycop.problems import Problem
-from hycop.program import Program, ProgramBatch
-from hycop.schemes import Scheme, portfolio, splitting
+from hycop.program import Program
+from hycop.schemes import Classical, classical, portfolio
 from hycop.surrogate import HyCOP
 
 ALL = "all"
@@ -47,7 +50,7 @@ class Trial:
     refinement: int
     metrics: tuple[str, ...]
     program: Program | None
-    schemes: tuple[Scheme, ...]
+    schemes: tuple[Classical, ...]
     every_scheme: bool
     compare: bool
 
@@ -68,11 +71,11 @@ class Trial:
         parts = problem.named_dictionary(dictionary) if model is None or dictionary else model.dictionary
         if model is not None and refinement is not None:
             model = HyCOP.of(replace(model.model, refinement=refinement))
-        rules = tuple(splitting(name) for name in dict.fromkeys(schemes) if name != ALL)
+        rules = tuple(classical(name) for name in dict.fromkeys(schemes) if name != ALL)
         for rule in rules:
             rule.check(parts)
         if program is not None:
-            ProgramBatch.of([program], parts.names)
+            parts.names_in(step.primitive for step in program)
         own = problem.refinement if model is None else model.model.refinement
         judged_by = check_metrics(metrics or ("rel_l2", SPLITTING), DictionaryLimit(parts))
         return cls(problem, model, parts, refinement or own, judged_by, program, rules, ALL in schemes, compare)
@@ -103,20 +106,33 @@ class Trial:
 
     def rows(
         self,
-        contenders: Sequence[Contender],
-        datasets: Sequence[Dataset],
+        datasets: Iterable[Iterable[Dataset]],
+        executor: Executor | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> list[Row]:
-        """The rows of contenders on the datasets of one split, and the limit of the dictionary."""
+        """The rows of all contenders on the datasets of one split, each given block by block, and the limit of the
+        dictionary. Contenders that depend on data are chosen by the first block."""
         cover = None if self.model is None else self.model.model.gate.cover
-        return evaluate(
-            contenders,
-            datasets,
-            limit_of=DictionaryLimit(self.dictionary, self.label, self.refinement, cover),
-            metrics=self.metrics,
-            reported_variables=self.problem.reported_variables,
-            progress=progress,
-        )
+        workforce = executor or LocalExecutor()
+        tables: list[list[Row]] = []
+        contenders: list[Contender] = []
+        for blocks in datasets:
+            parts = iter(blocks)
+            first = next(parts)
+            contenders = contenders or self.contenders(first)
+            tables.append(
+                evaluate_blocks(
+                    contenders,
+                    chain([first], parts),
+                    workforce,
+                    together=getattr(workforce, "workers", 1),
+                    limit_of=DictionaryLimit(self.dictionary, self.label, self.refinement, cover),
+                    metrics=self.metrics,
+                    reported_variables=self.problem.reported_variables,
+                    progress=progress,
+                )
+            )
+        return merged(tables)
 
     def check_durations(self, times: Array) -> None:
         """Refuses a hand-written program in which some process does not run for the query time T."""
@@ -133,7 +149,7 @@ class Trial:
                 f"the program takes {', '.join(other)} in all, but T is {asked}: every process needs T in all"
             )
 
-    def _composed(self, writers: Sequence[Scheme | ByHand]) -> list[Contender]:
+    def _composed(self, writers: Sequence[Classical | ByHand]) -> list[Contender]:
         return composed(writers, self.dictionary, label=self.label, refinement=self.refinement)
 
     def _solver(self, model: HyCOP) -> Solver:
@@ -141,7 +157,7 @@ class Trial:
         own = self.dictionary is model.dictionary
         return model if own else Composed(model, self.dictionary, self.refinement)
 
-    def _rivals(self, model: HyCOP, data: Dataset) -> list[Scheme]:
+    def _rivals(self, model: HyCOP, data: Dataset) -> list[Classical]:
         """The classical schemes whose mean work is at most 1.02 times the model's."""
         inner = model.model
         opponents = Opponents(

@@ -1,29 +1,29 @@
-"""Formulas as text: ``u_t = -cx*u_x + Dx*u_xx + r*u*(1-u)``, read without evaluating anything.
+"""Equations as text: ``u_t = -cx*u_x + Dx*u_xx + r*u*(1-u)``, read without evaluating anything.
 
-Python's own parser makes a tree of the text; the tree is walked over a short list of what is allowed.
+Python's own parser makes a tree of the text (``hycop.expression``); the tree is walked over a short list of what is
+allowed.
 """
 
 from __future__ import annotations
 
 import ast
 import keyword
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import isfinite, pi
 
 from hycop.errors import InvalidInputError
-from hycop.formula.polynomial import Atom, Polynomial
+from hycop.expression import LONGEST, Place, check_name, listed_functions, number_of, tree_of
+from hycop.formula.polynomial import RECIPROCAL, Atom, Polynomial, bracketed
 from hycop.grid import AXES
+from hycop.kernels.tape import FUNCTIONS
 from hycop.terms import HIGHEST_DERIVATIVE, HIGHEST_POWER
-
-LONGEST, DEEPEST = 2000, 60
-"""Characters of a formula, and brackets inside each other, at most."""
 
 PLAIN = str.maketrans({"−": "-", "·": "*", "×": "*", "–": "-"})
 """Signs from typeset formulas; each is one character, so that columns stay."""
 
-ALLOWED = "numbers, names, + - * / ^, derivatives as u_xx, lap(…), dx(…), dy(…), dz(…)"
 OPERATORS: Mapping[type[ast.operator], Callable[[Polynomial, Polynomial], Polynomial]] = {
     ast.Add: lambda a, b: a + b,
     ast.Sub: lambda a, b: a - b,
@@ -31,6 +31,8 @@ OPERATORS: Mapping[type[ast.operator], Callable[[Polynomial, Polynomial], Polyno
 }
 DERIVATIVES = {f"d{letter}": letter for letter in AXES}
 LAPLACIAN = "lap"
+RESERVED = (*AXES, "t", "pi", LAPLACIAN, *DERIVATIVES, *FUNCTIONS)
+"""Names that mean something."""
 
 _LEFT = re.compile(r"\s*([^\W\d_]\w*?)_t\s*", re.ASCII)
 
@@ -65,36 +67,16 @@ def parsed(text: str, axes: int | None = None) -> Parsed:
     for name in channels:
         if channels.count(name) > 1:
             raise InvalidInputError(f"equation: {name}_t stands on the left twice; add the two right-hand sides")
-    trees = [(right, _tree(right)) for _, right in sides]
+    trees = [(right, tree_of(right)) for _, right in sides]
     found = _axes_of(trees) if axes is None else axes
     right = {
-        name: _Reader(place, tuple(channels), found).read(tree)
+        name: _Reader(place, name, tuple(channels), found).read(tree)
         for name, (place, tree) in zip(channels, trees, strict=True)
     }
     for name, polynomial in right.items():
         if not polynomial.terms:
             raise InvalidInputError(f"equation of {name}: its right-hand side is zero; leave the channel out")
     return Parsed(right, found)
-
-
-@dataclass(frozen=True)
-class Place:
-    """A piece of the text, and the column at which it begins in its line."""
-
-    text: str
-    line: int
-    column: int
-    lines: int = field(default=1, compare=False)
-
-    def error(self, column: int, message: str) -> InvalidInputError:
-        """An error that points at a column of the piece, counted from zero."""
-        where = (
-            f"column {self.column + column + 1}"
-            if self.lines == 1
-            else f"line {self.line}, column {self.column + column + 1}"
-        )
-        near = self.text[column : column + 20].strip()
-        return InvalidInputError(f"equation, {where}{f' (at {near!r})' if near else ''}: {message}")
 
 
 def _statements(text: str) -> list[Place]:
@@ -119,58 +101,11 @@ def _sides(place: Place) -> tuple[str, Place]:
     if match is None:
         raise place.error(0, f"the left-hand side is {left.strip()!r:.30}; it must be a channel with _t, as u_t")
     name = match[1]
-    if keyword.iskeyword(name) or name in (*AXES, "t", "pi", LAPLACIAN, *DERIVATIVES):
+    if keyword.iskeyword(name) or name in RESERVED:
         raise place.error(0, f"'{name}' cannot be the name of a channel")
     if not right.strip():
         raise place.error(len(left) + 1, "the right-hand side is empty")
     return name, Place(right, place.line, place.column + len(left) + 1, place.lines)
-
-
-def _tree(place: Place) -> ast.expr:
-    depth = deepest = 0
-    for sign in place.text:
-        depth += {"(": 1, ")": -1}.get(sign, 0)
-        deepest = max(deepest, depth)
-    if deepest > DEEPEST:
-        raise place.error(0, f"more than {DEEPEST} brackets inside each other")
-    if "**" in place.text:
-        raise place.error(place.text.index("**"), "write powers with ^, as u^2")
-    bad = re.search(r"[^\w\s.+\-*/^()]", place.text, re.ASCII)
-    if bad:
-        raise place.error(bad.start(), f"'{bad[0]}' is not possible here; use {ALLOWED}")
-    doubled = re.search(r"[+\-*/^]\s*[*/^]", place.text)
-    if doubled:
-        raise place.error(doubled.start(), "two operators in a row")
-    source = place.text.replace("^", "**")
-    start = len(source) - len(source.lstrip())
-    try:
-        return ast.parse(source.strip(), mode="eval").body
-    except SyntaxError as error:
-        column = _column(place.text, start + max(0, (error.offset or 1) - 1))
-        raise place.error(min(column, len(place.text) - 1), _why(place, error)) from None
-    except (ValueError, MemoryError, RecursionError):
-        raise place.error(0, "it cannot be read; write it shorter") from None
-
-
-def _why(place: Place, error: SyntaxError) -> str:
-    if place.text.count("(") != place.text.count(")"):
-        return "a bracket is not closed, or closed twice"
-    for word in re.findall(r"\w+", place.text):
-        if keyword.iskeyword(word):
-            return f"'{word}' is a word of Python and cannot be a name"
-        if re.fullmatch(r"\d[\d.]*[^\W\d]\w*", word):
-            return f"'{word}': write the sign *, as 2*u"
-    return f"this is not a formula ({error.msg}); is an operator or a factor missing?"
-
-
-def _column(text: str, column: int) -> int:
-    """The column in the text of a column in the source, where each ^ takes two characters."""
-    place = 0
-    for index, sign in enumerate(text):
-        if place >= column:
-            return index
-        place += 2 if sign == "^" else 1
-    return len(text)
 
 
 def _axes_of(trees: Sequence[tuple[Place, ast.expr]]) -> int:
@@ -185,28 +120,30 @@ def _axes_of(trees: Sequence[tuple[Place, ast.expr]]) -> int:
 
 @dataclass(frozen=True)
 class _Reader:
-    """Turns the tree of a right-hand side into a polynomial."""
+    """Turns the tree of the right-hand side of a channel into a polynomial."""
 
     place: Place
+    target: str
     channels: tuple[str, ...]
     axes: int
 
     def read(self, node: ast.expr) -> Polynomial:
         try:
-            return self._read(node)
+            found = self._read(node)
+            self._check(found)
+            return found
         except InvalidInputError as error:
             if str(error).startswith("equation"):
                 raise
             raise self._error(node, str(error)) from None
 
     def _error(self, node: ast.expr, message: str) -> InvalidInputError:
-        lead = len(self.place.text) - len(self.place.text.lstrip())
-        return self.place.error(_column(self.place.text, lead + node.col_offset), message)
+        return self.place.error_at(node, message)
 
     def _read(self, node: ast.expr) -> Polynomial:
         match node:
             case ast.Constant(value=value):
-                return self._number(node, value)
+                return Polynomial.number(number_of(self.place, node, value))
             case ast.Name(id=name):
                 return self._name(node, name)
             case ast.UnaryOp(op=ast.USub(), operand=inner):
@@ -214,33 +151,75 @@ class _Reader:
             case ast.UnaryOp(op=ast.UAdd(), operand=inner):
                 return self.read(inner)
             case ast.BinOp(left=left, op=ast.Pow(), right=right):
-                return self.read(left).power(self._exponent(right))
+                return self._power(self.read(left), right)
             case ast.BinOp(left=left, op=ast.Div(), right=right):
-                return self.read(left).times(1.0 / self._divisor(right))
+                return self.read(left) * self._inverse(right)
             case ast.BinOp(left=left, op=operator, right=right) if type(operator) in OPERATORS:
                 return OPERATORS[type(operator)](self.read(left), self.read(right))
             case ast.Call(func=ast.Name(id=name), args=[inner], keywords=[]):
                 return self._call(node, name, inner)
-        raise self._error(node, f"this is not possible here; use {ALLOWED}")
+        raise self._error(node, f"this is not possible here; use {self.place.allowed}")
 
-    def _number(self, node: ast.expr, value: object) -> Polynomial:
-        if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > 1e100 or not isfinite(value):
-            raise self._error(node, "a number of ordinary size is needed")
-        return Polynomial.number(float(value))
+    def _check(self, found: Polynomial) -> None:
+        """Refuses functions beside derivatives, and fluxes of other channels."""
+        for monomial in found.terms:
+            if not any(atom.is_function for atom, _ in monomial) or not any(atom.derivative for atom, _ in monomial):
+                continue
+            flux = [(atom, power) for atom, power in monomial if atom.is_field]
+            atom, power = flux[0]
+            if len(flux) > 1 or power > 1 or not atom.is_function:
+                raise InvalidInputError(
+                    "functions and quotients stand in terms without derivatives, or in a flux, as dx(u/(1+u)); name a "
+                    "quotient of coefficients, as k for 1/tau"
+                )
+            if atom.channels != (self.target,):
+                others = ", ".join(atom.channels)
+                raise InvalidInputError(
+                    f"a flux of {self.target}_t with functions has to be one of {self.target} alone, not of {others}"
+                )
 
-    def _exponent(self, node: ast.expr) -> int:
-        value = node.value if isinstance(node, ast.Constant) else None
-        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= HIGHEST_POWER:
-            raise self._error(node, f"a power must be a whole number from 1 to {HIGHEST_POWER}")
-        return value
+    def _power(self, base: Polynomial, node: ast.expr) -> Polynomial:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+            raise self._error(node, "a power of a power: write a number, as u^8")
+        exponent = self.read(node)
+        value = exponent.constant
+        if value is not None and (abs(value) > HIGHEST_POWER or value == 0):
+            raise self._error(node, f"a power must be a number between -{HIGHEST_POWER} and {HIGHEST_POWER}, and not 0")
+        if value is not None and value.is_integer():
+            return base.power(int(value)) if value > 0 else self._reciprocal(base).power(int(-value))
+        self._check_argument(base)
+        self._check_argument(exponent)
+        if base.constant is not None and value is not None:
+            return self._finite(base.constant, lambda x: x**value)
+        return Polynomial.function(f"{bracketed(base.text)}^{bracketed(exponent.text)}", base, exponent)
 
-    def _divisor(self, node: ast.expr) -> float:
-        value = self.read(node).constant
-        if value is None:
-            raise self._error(node, "divide by numbers only; name the quotient as a coefficient, as k for 1/tau")
-        if value == 0:
+    def _inverse(self, node: ast.expr) -> Polynomial:
+        divisor = self.read(node)
+        if divisor.constant == 0:
             raise self._error(node, "this divides by zero")
-        return value
+        if not divisor.pointwise:
+            raise self._error(node, "a derivative cannot stand in a divisor")
+        return self._reciprocal(divisor)
+
+    def _reciprocal(self, divisor: Polynomial) -> Polynomial:
+        if divisor.constant is not None:
+            return self._finite(divisor.constant, lambda x: 1.0 / x)
+        self._check_argument(divisor)
+        return Polynomial.function(f"{RECIPROCAL}{bracketed(divisor.text)}", divisor)
+
+    def _check_argument(self, argument: Polynomial) -> None:
+        if not argument.pointwise:
+            raise InvalidInputError("derivatives cannot stand in functions, divisors or odd powers")
+
+    def _finite(self, value: float, function: Callable[[float], float | complex]) -> Polynomial:
+        """The value of a function of a number."""
+        try:
+            found = complex(function(value))
+        except (ValueError, OverflowError, ZeroDivisionError):
+            found = complex(math.nan)
+        if found.imag or not isfinite(found.real):
+            raise InvalidInputError("this number does not exist, or is too large")
+        return Polynomial.number(found.real)
 
     def _name(self, node: ast.expr, name: str) -> Polynomial:
         channel, _, letters = name.rpartition("_")
@@ -258,14 +237,13 @@ class _Reader:
             return Polynomial.number(pi)
         if name in (*AXES, "t"):
             raise self._error(node, f"'{name}': coefficients that vary in space or time are not possible in a formula")
-        if name in (LAPLACIAN, *DERIVATIVES):
+        if name in RESERVED:
             raise self._error(node, f"'{name}' needs brackets, as {name}({self.channels[0]})")
         unknown = re.fullmatch(r"([^\W\d]\w*)_([xyz]+)", name, re.ASCII)
         if unknown:
             known = ", ".join(f"{each}_t" for each in self.channels)
             raise self._error(node, f"'{name}' is a derivative of '{unknown[1]}', which has no equation ({known} have)")
-        if not name.isascii() or name.startswith("_") or len(name) > 30:
-            raise self._error(node, "a name must be ASCII letters and digits, at most 30, and begin with a letter")
+        check_name(self.place, node, name)
         return Polynomial.atom(Atom(name))
 
     def _call(self, node: ast.expr, name: str, inner: ast.expr) -> Polynomial:
@@ -277,7 +255,13 @@ class _Reader:
             return self._steep(node, total)
         if name in DERIVATIVES and DERIVATIVES[name] in AXES[: self.axes]:
             return self._steep(node, self.read(inner).differentiated(DERIVATIVES[name]))
-        raise self._error(node, f"the function '{name}' is not possible; use {ALLOWED}")
+        if name in FUNCTIONS:
+            argument = self.read(inner)
+            self._check_argument(argument)
+            if argument.constant is not None:
+                return self._finite(argument.constant, abs if name == "abs" else getattr(math, name))
+            return Polynomial.function(f"{name}({argument.text})", argument)
+        raise self._error(node, f"the function '{name}' is not possible; use {listed_functions()}, lap, dx, dy, dz")
 
     def _steep(self, node: ast.expr, polynomial: Polynomial) -> Polynomial:
         for monomial in polynomial.terms:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 from hycop import markup
 from hycop.dictionary import Dictionary
-from hycop.errors import InvalidInputError
+from hycop.errors import InvalidInputError, UnknownNameError
 from hycop.formula.parsing import parsed
-from hycop.formula.polynomial import Monomial, written
+from hycop.formula.polynomial import Monomial, Polynomial, written
 from hycop.grid import AXES
 from hycop.pde import Coefficient, Equation, Kind
 from hycop.primitive import Primitive
+from hycop.primitives.flux import ConservativeFlux
 from hycop.primitives.linear import CoupledLinearTerms, LinearTerms
 from hycop.primitives.logistic import ExactLogistic
+from hycop.primitives.pointwise import PointwiseRate
 from hycop.primitives.symbolic import SymbolicTerms
 from hycop.problems.definition import Problem
 from hycop.problems.own import own_problem
@@ -23,8 +25,13 @@ from hycop.query import Channel
 from hycop.terms import MOST_FACTORS
 
 REACTION, TRANSPORT, COUPLING, TOGETHER = "reaction", "transport", "coupling", "linear transport"
+FLUX = "nonlinear advection"
 LINEAR = {1: "advection", 2: "diffusion", 3: "dispersion", 4: "hyperdiffusion"}
 """The processes of linear terms of one channel, by the order of the derivative."""
+
+FirstOrder = Literal["automatic", "conservative", "spectral"]
+"""Who solves first derivatives that form a flux: finite volumes where they are nonlinear and no third or fourth
+derivative smooths the solution; always finite volumes, also for linear ones; or modes and Runge–Kutta steps."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +49,37 @@ class Piece:
 
     @property
     def coefficients(self) -> list[str]:
-        return [atom.name for atom, power in self.monomial if not atom.is_field for _ in range(power)]
+        """The names in front of it, and those in its functions."""
+        return [name for atom, power in self.monomial for name in atom.coefficients for _ in range(power)]
+
+    @property
+    def factors(self) -> list[str]:
+        """The coefficients in front of it alone."""
+        return [
+            atom.name for atom, power in self.monomial if not (atom.is_field or atom.is_function) for _ in range(power)
+        ]
+
+    @property
+    def has_function(self) -> bool:
+        return any(atom.is_function for atom, _ in self.monomial)
+
+    @property
+    def along(self) -> str:
+        """The axis of its flux, if it is the derivative of one of its own channel (u^n u_x, dx(sin(u))); else empty."""
+        slopes = [(atom, power) for atom, power in self.monomial if atom.derivative]
+        if len(slopes) != 1 or slopes[0][1] != 1 or len(slopes[0][0].derivative or "") != 1:
+            return ""
+        own = all(atom.channels in ((), (self.target,)) for atom, _ in self.monomial)
+        return slopes[0][0].derivative or "" if own else ""
+
+    @property
+    def flux(self) -> Polynomial:
+        """f of u_t = −f(u)_x, for a term that has one."""
+        (slope,) = [atom for atom, _ in self.monomial if atom.derivative]
+        powers = {atom: power for atom, power in self.monomial if atom != slope}
+        plain = slope._replace(derivative="")
+        powers[plain] = 1 + powers.get(plain, 0)
+        return Polynomial({tuple(powers.items()): -self.number / powers[plain]})
 
     @property
     def derivatives(self) -> int:
@@ -51,7 +88,7 @@ class Piece:
     @property
     def linear(self) -> bool:
         """Whether it is a derivative of one channel."""
-        return len(self.fields) == 1 and self.fields[0][2] == 1 and self.derivatives > 0
+        return len(self.fields) == 1 and self.fields[0][2] == 1 and self.derivatives > 0 and not self.has_function
 
     @property
     def own(self) -> bool:
@@ -69,7 +106,9 @@ class Piece:
         """The process that it belongs to, if the equation has no reason to treat linear terms together."""
         if not self.derivatives:
             return REACTION
-        return LINEAR[self.derivatives] if self.own else COUPLING if self.linear else TRANSPORT
+        if self.linear:
+            return LINEAR[self.derivatives] if self.own else COUPLING
+        return FLUX if self.along else TRANSPORT
 
     def __str__(self) -> str:
         text, size = written(self.monomial), abs(self.number)
@@ -123,14 +162,19 @@ def equation(
     axes: int | None = None,
     features: Sequence[str] | None = None,
     positive: Sequence[str] = (),
+    first_order: FirstOrder = "automatic",
 ) -> SplitEquation:
     """An equation from a text, split into processes by kind, with a primitive for each.
 
     Channels are what has a ``_t`` on the left; ``u_xx`` is a derivative, ``lap(u)`` the Laplacian, ``dx(u*v_x)`` a
     derivative of a product; every other name is a coefficient. Systems have their equations separated by ``;``.
-    Linear terms with derivatives are solved exactly in Fourier space, terms without derivatives exactly in each cell,
-    all others by Runge–Kutta steps with spectral derivatives. ``name``, ``features`` and ``positive`` are those of
-    ``Equation``. Without ``axes`` there are as many as derivatives name, and at least two with a Laplacian.
+
+    Linear terms with derivatives are solved exactly in Fourier space, terms without derivatives to rounding in each
+    cell, with any functions (``r*u/(1+u)``, ``sin(u)``). First derivatives that form a flux, as ``-u*u_x`` or
+    ``-dx(u^2/(u^2+(1-u)^2))``, are solved by finite volumes, all others by Runge–Kutta steps with spectral derivatives.
+    With ``first_order="conservative"`` finite volumes also solve linear advection, which then knows walls and outflow;
+    with ``"spectral"`` they solve nothing. ``name``, ``features`` and ``positive`` are those of ``Equation``. Without
+    ``axes`` there are as many as derivatives name, and at least two with a Laplacian.
 
     >>> print(equation("u_t = -cx*u_x + Dx*u_xx + r*u*(1-u)"))
     u_t = -cx*u_x + Dx*u_xx + r*u*(1-u)
@@ -138,47 +182,88 @@ def equation(
       diffusion  u_t = Dx*u_xx          LinearTerms
       reaction   u_t = r*u - r*u^2      ExactLogistic
     """
+    if first_order not in get_args(FirstOrder):
+        raise UnknownNameError("first_order", str(first_order), get_args(FirstOrder))
     found = parsed(text, axes)
     pieces = [
         Piece(target, monomial, number)
         for target, polynomial in found.right.items()
         for monomial, number in polynomial.terms.items()
     ]
-    for piece in pieces:
-        if len(piece.fields) > MOST_FACTORS:
-            raise InvalidInputError(
-                f"equation: the term '{written(piece.monomial)}' has more than {MOST_FACTORS} different factors"
-            )
+    _check_terms(pieces, first_order)
     channels = tuple(found.right)
-    processes = _processes(pieces, channels)
-    _check_damping(pieces)
+    processes = _processes(pieces, channels, first_order)
     named = Equation(
         name,
         tuple(processes),
         tuple(Channel(channel) for channel in channels),
         _coefficients(pieces),
         features=None if features is None else tuple(features),
+        speeds=_speeds(pieces, channels),
         unit_rate=_unit_rate(pieces),
         positive=tuple(positive),
         formula="; ".join(part.strip() for part in text.replace("\n", ";").split(";") if part.strip()),
     )
-    solvers = {process: _solver(process, mine, channels) for process, mine in processes.items()}
+    conservative = (FLUX, LINEAR[1]) if first_order == "conservative" else (FLUX,)
+    solvers = {
+        process: _fluxes(process, mine, channels) if process in conservative else _solver(process, mine, channels)
+        for process, mine in processes.items()
+    }
     return SplitEquation(text, named, Dictionary(solvers), processes)
 
 
-def _processes(pieces: Sequence[Piece], channels: Sequence[str]) -> dict[str, list[Piece]]:
+def _check_terms(pieces: Sequence[Piece], first_order: FirstOrder) -> None:
+    """Refuses terms that are too long, ill-posed, or without a solver."""
+    for piece in pieces:
+        if len(piece.fields) > MOST_FACTORS and not piece.has_function:
+            raise InvalidInputError(
+                f"equation: the term '{written(piece.monomial)}' has more than {MOST_FACTORS} different factors"
+            )
+        if first_order == "spectral" and piece.has_function and piece.along:
+            raise InvalidInputError(
+                f"equation: the flux '{written(piece.monomial)}' has functions; leave out first_order='spectral'"
+            )
+    _check_damping(pieces)
+
+
+def _processes(pieces: Sequence[Piece], channels: Sequence[str], first_order: FirstOrder) -> dict[str, list[Piece]]:
     """The terms of each process. The linear terms of several channels are one process, unless they are all of one kind:
     they then share their transforms. So are those of one channel where one of them alone would be ill-posed."""
-    kinds = {piece.kind for piece in pieces if piece.linear}
+    apart = LINEAR[1] if first_order == "conservative" else None
+    linear = [piece for piece in pieces if piece.linear and piece.kind != apart]
+    kinds = {piece.kind for piece in linear}
     alone = len(channels) == 1 and not any(piece.backwards for piece in pieces)
     shared = None if alone or len(kinds) == 1 else TOGETHER
+    smooth = first_order == "spectral" or (
+        first_order == "automatic" and any(piece.linear and piece.derivatives > 2 for piece in pieces)
+    )
     out: dict[str, list[Piece]] = {}
     for piece in sorted(pieces, key=lambda piece: _ORDER.index(piece.kind)):
-        out.setdefault(shared if shared and piece.linear else piece.kind, []).append(piece)
+        kind = TRANSPORT if smooth and piece.kind == FLUX and not piece.has_function else piece.kind
+        out.setdefault(shared if shared and piece in linear else kind, []).append(piece)
     return out
 
 
-_ORDER = (*LINEAR.values(), COUPLING, TRANSPORT, REACTION)
+_ORDER = (*LINEAR.values(), COUPLING, FLUX, TRANSPORT, REACTION)
+
+
+def _fluxes(process: str, pieces: Sequence[Piece], channels: tuple[str, ...]) -> Primitive:
+    """Finite volumes for terms that are derivatives of fluxes."""
+    total: dict[tuple[str, str], Polynomial] = {}
+    for piece in pieces:
+        key = (piece.target, piece.along)
+        total[key] = total.get(key, Polynomial({})) + piece.flux
+    targets, along = zip(*total, strict=True)
+    return ConservativeFlux(channels, targets, along, tuple(flux.text for flux in total.values()), process)
+
+
+def _rates(pieces: Sequence[Piece], channels: tuple[str, ...]) -> Primitive:
+    """Rates in each cell that are no polynomials."""
+    total = {
+        name: Polynomial({piece.monomial: piece.number for piece in pieces if piece.target == name})
+        for name in channels
+    }
+    return PointwiseRate(channels, tuple(rate.text for rate in total.values()))
 
 
 def _solver(process: str, pieces: Sequence[Piece], channels: tuple[str, ...]) -> Primitive:
@@ -195,6 +280,8 @@ def _solver(process: str, pieces: Sequence[Piece], channels: tuple[str, ...]) ->
         }
     ):
         return ExactLogistic()
+    if process == REACTION and any(piece.has_function for piece in pieces):
+        return _rates(pieces, channels)
     if process in (REACTION, TRANSPORT):
         return SymbolicTerms(channels, targets, terms, amounts, process)
     apart = all(len(set(letters)) == 1 for piece in pieces for _, letters, _ in piece.fields)
@@ -219,16 +306,13 @@ def _check_damping(pieces: Sequence[Piece]) -> None:
 
 def _coefficients(pieces: Sequence[Piece]) -> dict[str, Coefficient]:
     """What each coefficient means, from the terms in which it stands alone."""
-    out: dict[str, Coefficient] = {}
-    for name in dict.fromkeys(name for piece in pieces for name in piece.coefficients):
-        mine = [piece for piece in pieces if name in piece.coefficients]
-        out[name] = _coefficient(mine)
-    return out
+    names = dict.fromkeys(name for piece in pieces for name in piece.coefficients)
+    return {name: _coefficient(name, [piece for piece in pieces if name in piece.coefficients]) for name in names}
 
 
-def _coefficient(pieces: Sequence[Piece]) -> Coefficient:
+def _coefficient(name: str, pieces: Sequence[Piece]) -> Coefficient:
     kinds = {_scale(piece) for piece in pieces}
-    if len(kinds) != 1 or any(len(piece.coefficients) > 1 for piece in pieces):
+    if len(kinds) != 1 or any(piece.factors != [name] for piece in pieces):
         return Coefficient("other")
     (kind,) = kinds
     axes = {AXES.index(letters[0]) for piece in pieces for _, letters, _ in piece.fields if letters}
@@ -241,6 +325,13 @@ def _scale(piece: Piece) -> Kind:
     if piece.own and len(set(piece.fields[0][1])) == 1:
         return "velocity" if piece.derivatives == 1 else "diffusivity" if piece.derivatives == 2 else "other"
     return "rate" if not piece.derivatives else "other"
+
+
+def _speeds(pieces: Sequence[Piece], channels: Sequence[str]) -> tuple[str, ...]:
+    """The speed |u| of Burgers' advection by the first channel, whose coefficient is a number."""
+    burgers = [piece for piece in pieces if piece.kind == FLUX and not piece.coefficients and not piece.has_function]
+    square = [piece for piece in burgers if sum(power for _, _, power in piece.fields) == 2]
+    return ("first_channel",) if any(piece.target == channels[0] for piece in square) else ()
 
 
 def _unit_rate(pieces: Sequence[Piece]) -> float:

@@ -17,8 +17,8 @@ def draw_timelines(axes: Axes, programs: Mapping[str, Program], names: Sequence[
     hatched."""
     from matplotlib.patches import Patch
 
-    colours = by_name(names)
-    longest = 0.0
+    names = list(dict.fromkeys([*names, *(step.primitive for program in programs.values() for step in program)]))
+    colours, longest = by_name(names), 0.0
     for row, program in enumerate(programs.values()):
         left = 0.0
         for step in program:

@@ -13,7 +13,7 @@ from importlib.metadata import entry_points
 from typing import Any, cast
 
 from hycop.errors import InvalidInputError, UnknownNameError
-from hycop.primitive import Primitive
+from hycop.primitive import Primitive, fingerprint
 
 
 class Registry(Mapping[str, Callable[..., Primitive]]):
@@ -64,6 +64,8 @@ PRIMITIVES = Registry(
         "SymbolicTerms": "hycop.primitives.symbolic:SymbolicTerms",
         "LinearTerms": "hycop.primitives.linear:LinearTerms",
         "CoupledLinearTerms": "hycop.primitives.linear:CoupledLinearTerms",
+        "PointwiseRate": "hycop.primitives.pointwise:PointwiseRate",
+        "ConservativeFlux": "hycop.primitives.flux:ConservativeFlux",
     }
 )
 """The primitives of HyCOP by name."""
@@ -98,6 +100,16 @@ _KNOWN: ChainMap[str, Callable[..., Primitive]] = ChainMap(
 def offer(kind: type) -> None:
     """Lets model folders name a class of one's own for as long as this process runs."""
     OFFERED[f"{kind.__module__}:{kind.__qualname__}"] = kind
+
+
+HELD: dict[str, Primitive] = {}
+"""Primitives that hold code of one's own, by fingerprint, that ``offer_instance`` has made known in this process."""
+
+
+def offer_instance(primitive: Primitive) -> None:
+    """Lets model folders name a primitive that they cannot hold, such as one with a function, as long as this process
+    runs."""
+    HELD[fingerprint(primitive)] = primitive
 
 
 def __getattr__(name: str) -> Callable[..., Primitive]:

@@ -56,7 +56,7 @@ class ExponentialRungeKutta:
     φ functions of complex z to rounding. Without a part of either kind it is exact, or a classical Runge–Kutta method.
     If N is one part with ``quadratic``, on a periodic line, all stages stay in modes.
 
-    A duration takes ``steps`` equal steps, or as many more as keep the product of a step and the fastest rate of N
+    Any duration takes ``steps`` equal steps, or as many more as keep the product of a step and the fastest rate of N
     below ``reach`` (estimated from the state given; ETDRK4 is stable up to about 2.5). ``dealias`` drops modes of N
     above two thirds of the highest along each axis; parts may dealias by themselves.
     Cox and Matthews, J. Comput. Phys. 176 (2002) 430; Kassam and Trefethen, SIAM J. Sci. Comput. 26 (2005) 1214.
@@ -123,6 +123,10 @@ class ExponentialRungeKutta:
     @property
     def batch_dependent(self) -> bool:
         return any(map(depends_on_batch, self.parts))
+
+    @property
+    def fixed_steps(self) -> bool:
+        return self.reach is None and bool(self._others)
 
     @cached_property
     def _others(self) -> tuple[Any, ...]:
@@ -195,10 +199,10 @@ class ExponentialRungeKutta:
         if self.reach is None:
             return steps
         with np.errstate(all="ignore"):
-            wanted = np.abs(duration) * self._fastest(u.astype(np.float64, copy=False), setting) / self.reach
+            wanted = np.abs(duration) * self.fastest(u.astype(np.float64, copy=False), setting) / self.reach
         return np.maximum(steps, sub_steps(np.where(np.isfinite(wanted), wanted, 0.0)))
 
-    def _fastest(self, u: Array, setting: Setting) -> Array:
+    def fastest(self, u: Array, setting: Setting) -> Array:
         """The fastest rate (batch,) of N at u: power iterations with differences, from the same noise in every box."""
         column = (-1,) + (1,) * (u.ndim - 1)
 

@@ -18,7 +18,7 @@ from hycop.report.charts import Series, chart, legend
 from hycop.report.figures import Fields, SpaceTime, fields_png, space_time_png
 from hycop.report.subject import Judged, Subject
 from hycop.report.timelines import described, timelines
-from hycop.schemes import Scheme, portfolio, splitting
+from hycop.schemes import Classical, Scheme, portfolio, splitting
 from hycop.surrogate import HyCOP
 
 SHOWN = 8
@@ -107,7 +107,7 @@ def _rows(subject: Subject, judged: Judged) -> list[Row]:
     return [*mine, *others, *_limit(judged, reported)]
 
 
-def _opponents(judged: Judged, work: Array, seconds: float) -> list[Scheme]:
+def _opponents(judged: Judged, work: Array, seconds: float) -> list[Classical]:
     """The best classical schemes at equal work, and those of the textbook. All are tried where that is quick; else the
     opponent of the gate and those of the textbook are, as finely cut as equal work allows."""
     case, model = judged.case, judged.case.model
@@ -127,17 +127,18 @@ def _opponents(judged: Judged, work: Array, seconds: float) -> list[Scheme]:
         found = sorted(found, key=lambda scheme: _mean_error(judged, scheme))[:SHOWN]
         names = {str(scheme) for scheme in found}
         return [*found, *(scheme for scheme in known if str(scheme) not in names and _fits(judged, scheme, work))]
-    chosen = {str(scheme): scheme for scheme in (model.gate.scheme, *(_cut(judged, each, work) for each in known))}
+    own = model.scheme_for(case.query.setting)
+    chosen = {str(scheme): scheme for scheme in (own, *(_cut(judged, each, work) for each in known))}
     return list(chosen.values())
 
 
-def _mean_error(judged: Judged, scheme: Scheme) -> float:
+def _mean_error(judged: Judged, scheme: Classical) -> float:
     case = judged.case
     states = Composed(scheme, case.model.dictionary, case.model.refinement).solve(case.query).states
     return float(errors_of(case.model.record.config.metric, states, case.truth, case.query).mean())
 
 
-def _share(judged: Judged, scheme: Scheme, work: Array) -> float:
+def _share(judged: Judged, scheme: Classical, work: Array) -> float:
     """Work of a scheme divided by the model's, on a few queries."""
     few = judged.case.few(2)
     model = judged.case.model
@@ -145,7 +146,7 @@ def _share(judged: Judged, scheme: Scheme, work: Array) -> float:
     return float(theirs.mean()) / (float(work[few].mean()) or 1.0)
 
 
-def _fits(judged: Judged, scheme: Scheme, work: Array) -> bool:
+def _fits(judged: Judged, scheme: Classical, work: Array) -> bool:
     return _share(judged, scheme, work) <= EQUAL_WORK
 
 

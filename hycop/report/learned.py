@@ -70,7 +70,7 @@ def learned(subject: Subject) -> Section:
         blocks.append(Table("Changes since training, in order", ("Change", "What"), rows, numeric=False))
     typical = typical_program(subject)
     if typical is not None:
-        names = model.dictionary.names
+        names = model.dictionary.names_in(step.primitive for step in typical)
         caption = "Typical program; the width of a box is the duration of the step"
         text = f"Timeline of the typical program: {described(typical)}"
         blocks.append(Picture(timelines([("typical query", typical)], names, text), text, caption, step_legend(names)))
@@ -237,7 +237,8 @@ def _written(subject: Subject) -> tuple[Array, Sequence[str], ProgramBatch]:
         longest = max(case.programs.ops.shape[1] for case in cases)
         ops = [_padded(case.programs.ops, longest, EMPTY) for case in cases]
         spent = [_padded(case.programs.durations / case.query.time[:, None], longest, 0.0) for case in cases]
-        batch = ProgramBatch(cases[0].programs.names, np.concatenate(ops), np.concatenate(spent))
+        known = max((case.programs.names for case in cases), key=len)  # one may have an unsplit solver, too
+        batch = ProgramBatch(known, np.concatenate(ops), np.concatenate(spent))
         values = np.concatenate([np.column_stack([case.features, case.query.time]) for case in cases])
         return values, (*view.features.names, "time"), batch
     if not model.gate.kept or model.trained is None or view.gain_features.names or not view.features.names:

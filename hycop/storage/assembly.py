@@ -19,7 +19,6 @@ from hycop.model import Box, Model, Record
 from hycop.pde import Coefficient, Equation
 from hycop.policy import Allotment, Pattern, Policy, PositionPolicy, SlotPolicy
 from hycop.query import Channel
-from hycop.schemes import splitting
 from hycop.scope import Scope, View
 from hycop.storage.document import Document, FeaturesPart, PositionPart, at_field, refusal
 from hycop.training import Gate
@@ -38,15 +37,16 @@ def assembled(path: Path, document: Document, dictionary: Dictionary) -> Model:
     static = None if document.static_theta is None else np.array(document.static_theta, dtype=np.float64)
     if static is not None and (not isinstance(policy, SlotPolicy) or static.size != policy.alone().size):
         raise refusal(path, f"field 'static_theta' has {static.size} numbers, which the policy cannot use")
+    gate = Gate(**{name: _number(value) for name, value in document.gate})
     with at_field(path, "gate.classical"):
-        splitting(document.gate.classical).within(document.gate.cover).check(dictionary)
+        gate.check(dictionary)
     return Model(
         equation=equation,
         dictionary=dictionary,
         policy=policy,
         theta=np.array(document.theta, dtype=np.float64),
         scope=_scope(path, document, view),
-        gate=Gate(**{name: _number(value) for name, value in document.gate}),
+        gate=gate,
         box=Box(tuple(document.box.lengths), boundary),
         record=_record(document),
         refinement=document.refinement,

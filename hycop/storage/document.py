@@ -145,6 +145,9 @@ class GatePart(_Part):
     samples: Annotated[int, Field(ge=0)]
     cover: Names | None = None
     confidence: Annotated[float, Field(ge=0, le=1)] | None = None
+    splitting: Name | None = None
+    splitting_cover: Names | None = None
+    reach: Annotated[float, Field(ge=0)] | None = None
 
 
 class CalibrationPart(_Part):

@@ -16,7 +16,7 @@ from hycop.errors import UnknownNameError
 from hycop.grid import Array
 from hycop.model import Model
 from hycop.primitive import Primitive, fingerprint
-from hycop.primitives import FOREIGN, LEARNED, PRIMITIVES, find_primitive
+from hycop.primitives import FOREIGN, HELD, LEARNED, PRIMITIVES, find_primitive
 from hycop.storage.document import Document, PrimitivePart, at_field, refusal
 
 GROUP = "hycop.primitives"
@@ -131,7 +131,7 @@ def _made(path: Path, place: str, part: PrimitivePart, arrays: Mapping[str, Arra
         kind = _registered(part.primitive)
         # what a folder says may choose among primitives and their options, but never start code
         if kind is None or part.options is None or getattr(kind, "runs_code", False):
-            return None
+            return HELD.get(part.fingerprint or "")
         values = {name: tuple(value) if isinstance(value, list) else value for name, value in part.options.items()}
         if not arrays:
             return kind(**values)

@@ -44,10 +44,9 @@ class Page:
         self._written: Candidate | None = None
         self._turn = 0
         self._quiet = False
-        names = session.model.dictionary.names
         self.sidebar = Sidebar(session, self.answer, self._upload)
-        self.editor = Editor(names, self._edit, self._refuse)
-        self.timeline = Timeline(names)
+        self.editor = Editor(session.model.dictionary.names, self._edit, self._refuse)
+        self.timeline = Timeline(session.model.model.names)
         self.field = field_figure(session.controls().lengths)
         self.costs = Costs()
         self._widgets()

@@ -94,7 +94,8 @@ class Question:
 
     def by_hand(self, program: Program) -> Candidate:
         """A program that somebody wrote, run where the model runs."""
-        return self._run(BY_HAND, ProgramBatch.of([program], self.model.dictionary.names))
+        names = self.model.dictionary.names_in(step.primitive for step in program)
+        return self._run(BY_HAND, ProgramBatch.of([program], names))
 
     @cached_property
     def schemes(self) -> dict[str, Candidate | HyCOPError]:
@@ -103,7 +104,9 @@ class Question:
         plain = [splitting(name).within(cover) for name in SCHEMES]
         found: dict[str, Candidate | HyCOPError] = {}
         try:
-            gate = self._run(f"{self.model.gate.scheme} (gate)", self.model.classical().programs(self.query))
+            gate = self._run(
+                f"{self.model.scheme_for(self._corrected.setting)} (gate)", self.model.classical().programs(self.query)
+            )
         except HyCOPError as error:
             return {str(scheme): error for scheme in plain}
         for scheme in plain:

@@ -1,19 +1,25 @@
-"""The gate: a learned policy is kept only if it beats the best classical scheme at equal work on held-out queries."""
+"""The gate: a learned policy is kept only if it beats the best classical scheme at equal work on held-out queries.
+
+That is a splitting, or an unsplit solver made of the same primitives.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import cast
 
 import numpy as np
 
 from hycop.data import Dataset
 from hycop.dictionary import Dictionary
 from hycop.errors import NonFiniteStateError
-from hycop.evaluation import Composed, errors_of
+from hycop.evaluation import Composed, Rivals, errors_of
 from hycop.execution import Outcome
 from hycop.grid import Array
-from hycop.schemes import Scheme, splitting
+from hycop.primitives.exponential import ExponentialRungeKutta
+from hycop.query import Query, Setting
+from hycop.schemes import MOST_SUBSTEPS, Classical, Unsplit, classical
 from hycop.scope import WithinTraining
 
 EXTREME = 0.1
@@ -42,6 +48,10 @@ class Gate:
       scheme the others.
     - ``classical_when_far``: queries far outside training (``Scope.far``) get classical programs, because the held-out
       queries say nothing about them.
+    - ``splitting`` and ``splitting_cover``: the best splitting, if ``classical`` is an unsplit solver. It stands in
+      where that cannot be made: after a swap, of a primitive without a rate.
+    - ``reach``: the largest product of a step of that solver and the fastest rate of what it does not integrate
+      exactly, on the held-out queries. Queries outside training take as many more steps as keep below it.
     """
 
     kept: bool
@@ -58,11 +68,37 @@ class Gate:
     classical_when_far: bool = True
     cover: tuple[str, ...] | None = None
     confidence: float | None = None
+    splitting: str | None = None
+    splitting_cover: tuple[str, ...] | None = None
+    reach: float | None = None
 
     @property
-    def scheme(self) -> Scheme:
+    def scheme(self) -> Classical:
         """The classical scheme."""
-        return splitting(self.classical).within(self.cover)
+        return classical(self.classical).within(self.cover)
+
+    def scheme_for(self, dictionary: Dictionary, setting: Setting) -> Classical:
+        """The classical scheme, or the splitting that stands in for an unsplit solver that cannot be made."""
+        found = self.scheme
+        if self.splitting is None or not isinstance(found, Unsplit) or found.runs(dictionary, setting):
+            return found
+        return classical(self.splitting).within(self.splitting_cover)
+
+    def cuts(self, scheme: Unsplit, dictionary: Dictionary, query: Query, outside: Array) -> Array:
+        """How many times each query takes the steps of an unsplit solver, (batch,): once; as often as its rates ask for
+        if it lies ``outside`` training, so that the solver is no less stable there than on the held-out queries."""
+        cuts, there = np.ones(query.batch, dtype=np.int64), np.flatnonzero(outside)
+        if self.reach and there.size:
+            wanted = np.nan_to_num(step_reach(scheme, dictionary, query.take(there)) / self.reach)
+            cuts[there] = np.ceil(np.clip(wanted * (1 - MARGIN), 1, MOST_SUBSTEPS)).astype(np.int64)
+        return cuts
+
+    def check(self, dictionary: Dictionary) -> None:
+        """Refuses a dictionary with which the classical scheme, or what stands in for it, cannot be run."""
+        found = self.scheme
+        for name in self.cover or ():
+            dictionary[name]
+        (found if self.splitting is None else classical(self.splitting).within(self.splitting_cover)).check(dictionary)
 
     @property
     def error(self) -> float:
@@ -82,8 +118,9 @@ class Gate:
     def explained(self) -> list[str]:
         """The decision and its numbers, in words."""
         sure = "" if self.confidence is None else f", better in {self.confidence:.0%} of resamples"
+        unsplit = "" if self.splitting is None else f", unsplit; the best splitting is {self.splitting}"
         lines = [
-            f"held-out error {self.learned_error:.3e}, best classical scheme at equal work ({self.classical}) "
+            f"held-out error {self.learned_error:.3e}, best classical scheme at equal work ({self.classical}{unsplit}) "
             f"{self.classical_error:.3e}, on {self.samples} queries{sure}"
         ]
         if not self.kept:
@@ -122,7 +159,7 @@ def confidence(ours: Array, theirs: Array, groups: int) -> float:
 
 def gate(
     learned: Outcome,
-    scheme: Scheme,
+    rivals: Rivals,
     dictionary: Dictionary,
     held_out: Dataset,
     features: Array,
@@ -130,9 +167,9 @@ def gate(
     error: str = "rel_l2",
     covers: Sequence[tuple[str, ...]] = (),
 ) -> Gate:
-    """Compares the learned states with those of ``scheme`` query by query; ``features`` are normalised. ``covers`` are
-    the sets of primitives that the scheme may compose where those of its own were not trained."""
-    query, truth = held_out.query, held_out.truth
+    """Compares the learned states with those of the best of ``rivals`` query by query; ``features`` are normalised.
+    ``covers`` are the sets of primitives that a splitting may compose where those of its own were not trained."""
+    query, truth, scheme = held_out.query, held_out.truth, rivals.best
     states, cost = Composed(WithinTraining(scheme, covers), dictionary, refinement).solve(query)
     ours, theirs = (errors_of(error, found, truth, query) for found in (learned.states, states))
     reach = np.abs(features).max(axis=1) if features.shape[1] else np.zeros(query.batch)
@@ -142,6 +179,7 @@ def gate(
         )
     extreme = np.argsort(-reach, kind="stable")[: max(1, int(EXTREME * query.batch))]
     sure = confidence(ours, theirs, held_out.samples)
+    unsplit = isinstance(scheme, Unsplit)
     return Gate(
         kept=sure >= CONFIDENT,
         classical=str(scheme),
@@ -155,4 +193,13 @@ def gate(
         samples=query.batch,
         cover=scheme.cover,
         confidence=sure,
+        splitting=str(rivals.splitting) if unsplit else None,
+        splitting_cover=rivals.splitting.cover if unsplit else None,
+        reach=float(step_reach(scheme, dictionary, query).max()) if isinstance(scheme, Unsplit) else None,
     )
+
+
+def step_reach(scheme: Unsplit, dictionary: Dictionary, query: Query) -> Array:
+    """Step of an unsplit solver times the fastest rate of what it does not integrate exactly, (batch,)."""
+    solver = cast(ExponentialRungeKutta, dictionary[scheme.step_of(dictionary)])
+    return np.asarray(query.time / scheme.steps * solver.fastest(query.u0.astype(np.float64), query.setting))

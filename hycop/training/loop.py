@@ -21,7 +21,7 @@ from hycop.pde import Equation
 from hycop.policy import Allotment, Inputs, Policy, exact_covers
 from hycop.program import ProgramBatch
 from hycop.query import Query
-from hycop.schemes import Scheme
+from hycop.schemes import Classical
 from hycop.scope import View, barred_primitives
 from hycop.training.checkpoint import Journal, array_hash, fingerprint, stoppable
 from hycop.training.config import TrainingConfig
@@ -184,13 +184,13 @@ def _judged(task: Task, config: TrainingConfig, policy: Policy, theta: Array) ->
         config.substeps,
         task.covers,
     )
-    rival = opponents.best(query, learned.work)
+    rivals = opponents.rivals(query, learned.work)
     decided_by = task.held_out, inputs.features, config.refinement, config.metric
-    found = gate(learned, rival, task.dictionary, *decided_by, task.covers)
-    return replace(found, classical_when_repeated=_worse_when_repeated(task, config, programs, rival))
+    found = gate(learned, rivals, task.dictionary, *decided_by, task.covers)
+    return replace(found, classical_when_repeated=_worse_when_repeated(task, config, programs, rivals.best))
 
 
-def _worse_when_repeated(task: Task, config: TrainingConfig, programs: ProgramBatch, rival: Scheme) -> bool:
+def _worse_when_repeated(task: Task, config: TrainingConfig, programs: ProgramBatch, rival: Classical) -> bool:
     """Whether the programs of some held-out queries, restarted from the truth at their end, are further from the limit
     of the dictionary than the classical scheme: a schedule for initial states need not suit later states.
 
