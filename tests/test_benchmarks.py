@@ -58,7 +58,7 @@ TINY = {
     "studio": partial(studio.measure, problems=()),
     "training": partial(training.measure, ["ad1d"], FEW),
 }
-QUICK = ("spectral", "precision", "answer", "start", "growth", "muscl", "engine", "memory")
+QUICK = ("spectral", "precision", "answer", "muscl", "engine", "memory")
 """Topics that take seconds also where kernels have to be compiled; the others compile opponents or train models."""
 
 
