@@ -1,4 +1,7 @@
-"""``python -m benchmarks [TOPIC …] [--json FILE]``: measures, prints a table, and exits with 1 if a goal is missed."""
+"""``python -m benchmarks [TOPIC …] [--json FILE]``: measures, prints a table, and exits with 1 if a goal is missed.
+
+Everything runs in one thread, opponents too, except for the topics ``cluster`` and ``studio``.
+"""
 
 from __future__ import annotations
 
@@ -8,33 +11,70 @@ import os
 import platform
 import shlex
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
-from importlib.metadata import version
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-import numba
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import answer, engine, gas, memory, muscl, population, spectral, start, studio, training
-from benchmarks.measure import Ratio
+from benchmarks import (
+    answer,
+    cluster,
+    engine,
+    gas,
+    growth,
+    memory,
+    muscl,
+    population,
+    solving,
+    spectral,
+    start,
+    studio,
+    training,
+    water,
+    water_training,
+)
+from benchmarks.measure import Ratio, Skipped
 
 TOPICS: dict[str, Callable[[], list[Ratio]]] = {
+    "quick-training": start.measure_training,
+    **{f"{name}-answer": partial(solving.measure, name) for name in solving.GOALS},
+    "fno": solving.measure_fno,
+    "swe2d-answer": water.measure,
+    "dam-break": water.measure_dam,
+    "adr2d-training": population.measure,
+    "swe2d-training": water_training.measure,
     "spectral": spectral.measure,
-    "muscl": muscl.measure,
-    "engine": engine.measure,
+    "ns2d-batch": gas.measure_batch,
+    "precision": answer.measure_single,
     "answer": answer.measure,
     "start": start.measure,
+    "growth": growth.measure,
+    "cluster": cluster.measure,
+    "muscl": muscl.measure,
+    "engine": engine.measure,
     "memory": memory.measure,
     "gas": gas.measure,
-    "population": population.measure,
     "studio": studio.measure,
     "training": training.measure,
 }
 
-LONG = ("training",)
-"""Topics that take a quarter of an hour, and run if named only."""
+LONG = ("studio", "training")
+"""Topics that take many minutes, and run if named only."""
+
+PACKAGES = ("hycop", "numpy", "scipy", "numba", "torch", "jax", "exponax", "clawpack", "distributed")
+WIDTH = 170
+"""Characters of a line that does not go to a terminal."""
+
+ONE_THREAD = {
+    **dict.fromkeys(("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
+    "NPROC": "1",  # of JAX's thread pool
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
+}
+"""Environment in which every package works in one thread. It must be there before they are imported."""
 
 
 def machine() -> dict[str, object]:
@@ -46,12 +86,18 @@ def machine() -> dict[str, object]:
     return {
         "cpu": cpu,
         "cores": os.cpu_count(),
-        "threads": numba.get_num_threads(),
         "load": os.getloadavg()[0],
         "system": platform.platform(),
         "python": platform.python_version(),
-        "packages": {name: version(name) for name in ("hycop", "numpy", "scipy", "numba")},
+        "packages": {name: each for name in PACKAGES if (each := _version(name))},
     }
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
 
 
 def _lines(path: str) -> list[str]:
@@ -60,11 +106,45 @@ def _lines(path: str) -> list[str]:
 
 
 def table_of(ratios: Sequence[Ratio]) -> Table:
-    table = Table("topic", "what", "ratio", "goal", "met")
+    table = Table("topic", "what", "HyCOP", "opponent", "ratio", "quartiles", "goal", "errors", "met")
     for ratio in ratios:
-        goal = f"{'≥' if ratio.at_least else '≤'} {ratio.goal:g}"
-        table.add_row(ratio.topic, ratio.what, f"{ratio.value:.2f}", goal, "yes" if ratio.met else "no")
+        table.add_row(
+            ratio.topic,
+            ratio.what,
+            "" if ratio.ours is None else shown_seconds(ratio.ours.cpu),
+            "" if ratio.theirs is None else shown_seconds(ratio.theirs.cpu),
+            f"{ratio.value:.2f}",
+            "" if ratio.low is None else f"{ratio.low:.2f}–{ratio.high:.2f}",
+            f"{'≥' if ratio.at_least else '≤'} {ratio.goal:g}",
+            " / ".join(f"{each:.1e}" for each in (ratio.error, ratio.their_error) if each is not None),
+            "yes" if ratio.met else "no",
+        )
     return table
+
+
+def shown_seconds(seconds: float) -> str:
+    unit, scale = ("s", 1.0) if seconds >= 1 else ("ms", 1e3) if seconds >= 1e-3 else ("µs", 1e6)
+    return f"{scale * seconds:.3g} {unit}"
+
+
+def measured(chosen: Sequence[str], console: Console) -> tuple[list[Ratio], dict[str, str]]:
+    """The rows of all topics, and why others have none. An opponent that is missing, or a comparison that means
+    nothing, does not stop the rest."""
+    ratios: list[Ratio] = []
+    without: dict[str, str] = {}
+    for topic in chosen:
+        begin = time.perf_counter()
+        try:
+            found = TOPICS[topic]()
+        except Skipped as reason:
+            without[topic] = f"skipped, it {reason}"
+        except Exception as error:  # hours of other topics must not be lost
+            without[topic] = f"failed: {type(error).__name__}: {error}"
+        else:
+            ratios += found
+        told = f"{topic}: {without.get(topic, 'done')} ({time.perf_counter() - begin:.0f} s)"
+        console.print(told, highlight=False, soft_wrap=True)
+    return ratios, without
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -77,17 +157,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown:
         parser.error(f"unknown topic '{unknown[0]}': known are {', '.join(TOPICS)}")
     chosen = options.topics or [topic for topic in TOPICS if topic not in LONG]
-    facts = machine()
-    ratios = [ratio for topic in chosen for ratio in TOPICS[topic]()]
-    console = Console()
+    facts, console = machine(), Console(width=None if sys.stdout.isatty() else WIDTH)
+    ratios, without = measured(chosen, console)
     console.print(table_of(ratios))
-    console.print(f"{facts['cpu']}, {facts['threads']} threads, load {facts['load']:.1f} at the start", highlight=False)
+    load = f"load {facts['load']:.1f} at the start, {os.getloadavg()[0]:.1f} at the end"
+    console.print(f"{facts['cpu']}, {facts['cores']} cores, {load}", highlight=False)
     if options.json:
         command = shlex.join(["python", "-m", "benchmarks", *(sys.argv[1:] if arguments is None else arguments)])
-        rows = [{**asdict(ratio), "met": ratio.met} for ratio in ratios]
-        options.json.write_text(json.dumps({"rows": rows, "meta": {"command": command, **facts}}, indent=2) + "\n")
-    return 0 if all(ratio.met for ratio in ratios) else 1
+        meta = {"command": command, **facts, "load_at_end": os.getloadavg()[0], "without": without}
+        text = json.dumps({"rows": [ratio.to_json() for ratio in ratios], "meta": meta}, indent=2)
+        options.json.write_text(text + "\n")
+    failed = any(reason.startswith("failed") for reason in without.values())
+    return 0 if all(ratio.met for ratio in ratios) and not failed else 1
+
+
+def in_one_thread(environment: Mapping[str, str], arguments: Sequence[str]) -> None:
+    """Starts this command again if packages would use several threads."""
+    if any(environment.get(name) != value for name, value in ONE_THREAD.items()):
+        words = [sys.executable, "-m", "benchmarks", *arguments]
+        os.execve(sys.executable, words, {**environment, **ONE_THREAD})
 
 
 if __name__ == "__main__":
+    in_one_thread(os.environ, sys.argv[1:])
     sys.exit(main())

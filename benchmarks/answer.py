@@ -1,17 +1,22 @@
-"""What ``predict`` adds to the run of its own programs: query, features, scope and policy. CPU time of one process."""
+"""What ``predict`` adds to the run of its own programs: query, features, scope and policy. And what single precision
+saves, and costs."""
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Sequence
-from statistics import median
+from dataclasses import replace
+from functools import partial
 
-from benchmarks.data import adr_model
-from benchmarks.measure import Ratio, interleaved, median_ratio, spread
+import numpy as np
+
+from benchmarks.data import SPECTRAL, adr_model, adr_query
+from benchmarks.measure import Ratio, compared, interleaved, limited
 from hycop.execution import run
+from hycop.grid import Array
 from hycop.policy import Pattern
 from hycop.problems import find_problem
+from hycop.schemes import splitting
 
 STEPS = Pattern((0, 1, 2, 1, 2, 1), (1.0, 0.1, 0.2, 0.5, 0.8, 0.4), "as trained with the preset quick")
 MOST_SECONDS = 1.3e-3
@@ -28,20 +33,44 @@ def measure(batches: Sequence[int] = (64, 1), rounds: int = 101) -> list[Ratio]:
         programs = model.programs(asked)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a random query may lie outside 64 others
-            seconds = interleaved(
-                {
-                    "predict": lambda: model.predict(query.u0, params, times),  # noqa: B023 called at once
-                    "run": lambda: run(programs, model.dictionary, asked),  # noqa: B023
-                },
-                rounds,
-                time.process_time,
-                pause=0.0,
-            )
-        what, detail = f"{batch} × {problem.shape[0]}²", f"CPU time: {spread(seconds)}"
+            calls = {
+                "predict": lambda: model.predict(query.u0, params, times),  # noqa: B023 called at once
+                "run": lambda: run(programs, model.dictionary, asked),  # noqa: B023
+            }
+            seconds = interleaved(calls, rounds, pause=0.0)
+        what = f"{batch} × {problem.shape[0]}²"
         if batch == 1:
-            cost = median(seconds["predict"]) / MOST_SECONDS
-            ratios.append(Ratio("answer", f"predict / {1e3 * MOST_SECONDS:g} ms, {what}", cost, 1.0, False, detail))
+            told = f"predict / {1e3 * MOST_SECONDS:g} ms, {what}"
+            ratios.append(limited("answer", told, seconds["predict"], MOST_SECONDS))
         else:
-            ratio = median_ratio(seconds, "predict", "run")
-            ratios.append(Ratio("answer", f"predict / run of its programs, {what}", ratio, 1.25, False, detail))
+            told = f"predict / run of its programs, {what}"
+            ratios.append(compared("answer", told, seconds, "predict", "run", 1.25, at_least=False, queries=batch))
     return ratios
+
+
+def measure_single(batch: int = 64, cells: int = 32, rounds: int = 15) -> list[Ratio]:
+    """A state in single precision is answered in single precision."""
+    double = adr_query(batch, cells)
+    single = replace(double, u0=double.u0.astype(np.float32))
+    programs = splitting("strang x2").programs(double, SPECTRAL)
+    finest = run(splitting("saba4 x8").programs(double, SPECTRAL), SPECTRAL, double)
+    calls = {"double": partial(run, programs, SPECTRAL, double), "single": partial(run, programs, SPECTRAL, single)}
+    errors = [_error(call(), finest) for call in calls.values()]
+    seconds = interleaved(calls, rounds, pause=0.0)
+    off = _error(calls["single"](), calls["double"]())
+    row = compared(
+        "precision",
+        f"double / single precision, Strang x2 on adr2d, {batch} × {cells}²",
+        seconds,
+        "single",
+        "double",
+        2.0,
+        queries=batch,
+        errors=(errors[1], errors[0]),
+        detail=f"rounding changes the answer by {off:.1g}",
+    )
+    return [row]
+
+
+def _error(states: Array, truth: Array) -> float:
+    return float(np.linalg.norm(states.astype(np.float64) - truth) / np.linalg.norm(truth))

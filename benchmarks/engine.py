@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.data import SPECTRAL, adr_query
-from benchmarks.measure import Ratio, interleaved, median_ratio, milliseconds
+from benchmarks.measure import Ratio, compared, interleaved
 from hycop.execution import run
 from hycop.primitive import flow_of
 from hycop.query import Query
@@ -23,7 +23,5 @@ def measure(batch: int = 1000, cells: int = 32, rounds: int = 41) -> list[Ratio]
     query = adr_query(batch, cells)
     programs = splitting("strang").programs(query, SPECTRAL)
     seconds = interleaved({"run": lambda: run(programs, SPECTRAL, query), "by hand": lambda: by_hand(query)}, rounds)
-    ratio = median_ratio(seconds, "run", "by hand")
-    return [
-        Ratio("engine", f"run Strang / its primitives, {batch} × {cells}²", ratio, 1.1, False, milliseconds(seconds))
-    ]
+    what = f"run Strang / its primitives, {batch} × {cells}²"
+    return [compared("engine", what, seconds, "run", "by hand", 1.1, at_least=False, queries=batch)]

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from statistics import median
 
-from benchmarks.measure import Ratio, interleaved, median_ratio, milliseconds
+from benchmarks.measure import Ratio, compared, interleaved
 from hycop.execution import run
 from hycop.experiments.ns import GENERATOR
 from hycop.problems import find_problem as problem
@@ -28,25 +28,29 @@ def measure(batch: int = 8, rounds: int = 5) -> list[Ratio]:
     }
     calls["PDEBench's scheme"] = partial(scheme.flow, query.u0, query.time, query.setting)
     seconds = interleaved(calls, rounds)
-    where = f"{batch} × {chosen.shape[0]}²"
-    return [
-        ratio
+    where, rival = f"{batch} × {chosen.shape[0]}²", "PDEBench's scheme"
+    found = [
+        compared("gas", f"{rival} / a program of {steps}, {where}", seconds, steps, rival, 1.0, queries=batch)
         for steps in PROGRAMS
-        for ratio in (
-            Ratio(
-                "gas",
-                f"PDEBench's scheme / a program of {steps}, {where}",
-                median_ratio(seconds, "PDEBench's scheme", steps),
-                1.0,
-                True,
-                milliseconds(seconds),
-            ),
-            Ratio(
-                "gas",
-                f"{GENERATOR:g} s of PDEBench's generator / a program of {steps}, {where}",
-                GENERATOR * batch / median(seconds[steps]),
-                80.0,
-                True,
-            ),
-        )
     ]
+    for steps in PROGRAMS:
+        what = f"{GENERATOR:g} s of PDEBench's generator / a program of {steps}, {where}"
+        found.append(Ratio("gas", what, GENERATOR * batch / median(seconds[steps].cpu), 80.0, True))
+    return found
+
+
+def measure_batch(batch: int = 8, rounds: int = 7, shape: tuple[int, int] = (128, 128)) -> list[Ratio]:
+    """Whether a sample of a batch takes longer than one alone, whose state the cache holds."""
+    chosen = problem("ns2d")
+    query, dictionary = chosen.queries(batch, shape=shape), chosen.dictionary
+    programs = splitting("strang x2").programs(query, dictionary)
+    each = [slice(sample, sample + 1) for sample in range(batch)]
+    # every sample has sub-steps of its own, so that all of them run alone, too
+    alone = [(programs.take(one), query.take(one)) for one in each]
+    calls: dict[str, Callable[[], object]] = {
+        "together": partial(run, programs, dictionary, query),
+        "one by one": lambda: [run(one, dictionary, asked) for one, asked in alone],
+    }
+    seconds = interleaved(calls, rounds)
+    what = f"{batch} samples of ns2d on {shape[0]}² together / one by one"
+    return [compared("ns2d-batch", what, seconds, "together", "one by one", 1.0, at_least=False, queries=batch)]

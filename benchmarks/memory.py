@@ -1,11 +1,34 @@
-"""Memory of ``run``: linear in the batch, and capped by ``memory=``."""
+"""Memory of ``run``: linear in the batch, and capped by ``memory=``; and of ``hycop predict``, whatever the file."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
 from benchmarks.data import SPECTRAL, adr_query
 from benchmarks.measure import Ratio, peak_bytes
+from hycop.data import Dataset, dataset_writer
+from hycop.data.blocks import blocks
 from hycop.execution import run
+from hycop.problems import find_problem
 from hycop.schemes import splitting
+from hycop.surrogate import HyCOP
+
+MOST_RESIDENT = 10**9
+"""Bytes that ``hycop predict`` may hold at a time, for any number of samples."""
+
+MEASURED = """
+import resource, sys
+from hycop.cli import main
+try:
+    main()
+finally:
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
 
 
 def run_peak(batch: int, cells: int, axes: int, memory: int) -> int:
@@ -14,6 +37,28 @@ def run_peak(batch: int, cells: int, axes: int, memory: int) -> int:
     programs = splitting("strang").programs(query, SPECTRAL)
     run(programs.take(slice(0, 2)), SPECTRAL, query.take(slice(0, 2)))  # compile first
     return peak_bytes(lambda: run(programs, SPECTRAL, query, memory=memory)) - query.u0.nbytes
+
+
+def predict_peak(samples: int, cells: int) -> int:
+    """Bytes that a process takes at most while it answers a file of that many samples on a square of cells."""
+    problem = find_problem("adr2d")
+    learn, held_out = (problem.sample(32, "train", seed, shape=(16, 16), estimated=0) for seed in (0, 1))
+    least = {"tries": 1, "patterns": 1, "rounds": 1, "iterations": 2, "max_steps": 6}
+    model = HyCOP(problem.dictionary).fit(learn, held_out, verbose=False, **least)  # type: ignore[arg-type]
+    query = problem.queries(min(samples, 64), "id", shape=(cells, cells))
+    start = Dataset(problem.name, "id", query.u0[:, None].astype(np.float32), [0.0], query.setting)
+    with TemporaryDirectory(prefix="hycop-") as folder:
+        model.save(Path(folder) / "run")
+        with dataset_writer(Path(folder) / "in.nc", samples) as target:
+            for some in blocks(samples, start.samples):
+                target.append(start.take(slice(0, some.stop - some.start)))
+        words = ("predict", "run", "in.nc", "out.nc", "--times", "0.1")
+        done = subprocess.run(
+            [sys.executable, "-c", MEASURED, *words], cwd=folder, capture_output=True, text=True, check=True
+        )
+        written = (Path(folder) / "out.nc").stat().st_size
+    assert written > 2 * samples * query.u0[0].size * query.u0.itemsize / 2
+    return 1024 * int(done.stdout.split()[-1])
 
 
 def measure(batch: int = 1000, cells: int = 32) -> list[Ratio]:
@@ -29,4 +74,8 @@ def measure(batch: int = 1000, cells: int = 32) -> list[Ratio]:
         used = run_peak(samples, n, axes, cap)
         detail = f"cap {cap / 2**20:.1f} MB, used {used / 2**20:.1f} MB"
         ratios.append(Ratio("memory", f"used / cap, {samples} × {n}^{axes}", used / cap, 1.0, False, detail))
+    samples, cells = 10 * batch, 4 * cells
+    peak = predict_peak(samples, cells)
+    what = f"predict, resident / 1 GB, {samples} × {cells}²"
+    ratios.append(Ratio("memory", what, peak / MOST_RESIDENT, 1.0, False, f"{peak / 1e6:.0f} MB"))
     return ratios

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.data import adr_query
-from benchmarks.measure import Ratio, interleaved, median_ratio, milliseconds
+from benchmarks.measure import Ratio, compared, interleaved
 from hycop.grid import Array
 from hycop.primitives import MusclAdvection
 
@@ -63,13 +63,6 @@ def measure(batch: int = 1000, cells: int = 32, rounds: int = 11) -> list[Ratio]
     )
     where = f"{batch} × {cells}²"
     return [
-        Ratio("muscl", f"NumPy / kernel, {where}", median_ratio(seconds, "NumPy", "kernel"), 5.0, True),
-        Ratio(
-            "muscl",
-            f"NumPy in blocks / kernel, {where}",
-            median_ratio(seconds, "NumPy in blocks", "kernel"),
-            5.0,
-            True,
-            milliseconds(seconds),
-        ),
+        compared("muscl", f"{name} / kernel, {where}", seconds, "kernel", name, 5.0, queries=batch)
+        for name in ("NumPy", "NumPy in blocks")
     ]

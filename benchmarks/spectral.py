@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
-import numba
 import numpy as np
 import scipy.fft
 
 from benchmarks.data import SPECTRAL, adr_query
-from benchmarks.measure import Ratio, interleaved, median_ratio, milliseconds, spread
+from benchmarks.measure import Ratio, compared, interleaved, median_ratio, milliseconds
 from hycop.execution import run
 from hycop.grid import Array
 from hycop.program import Program
 
 
-def bare_pair(u: Array, workers: int = 1) -> Callable[[], Array]:
+def bare_pair(u: Array) -> Callable[[], Array]:
     """rfft2, a multiplier that is there already, irfft2."""
     multiplier = np.ones_like(scipy.fft.rfft2(u))
 
     def pair() -> Array:
-        modes = scipy.fft.rfft2(u, workers=workers)
+        modes = scipy.fft.rfft2(u)
         modes *= multiplier
-        out: Array = scipy.fft.irfft2(modes, s=u.shape[2:], workers=workers, overwrite_x=True)
+        out: Array = scipy.fft.irfft2(modes, s=u.shape[2:], overwrite_x=True)
         return out
 
     return pair
 
 
-def alone(cells: int, rounds: int) -> Ratio:
-    """A step of one sample: the mean of advection and diffusion, CPU time."""
+def alone(cells: int, rounds: int) -> list[Ratio]:
+    """A step of one sample."""
     query = adr_query(1, cells)
     u, tau, setting = query.u0, query.time, query.setting
     seconds = interleaved(
@@ -40,12 +39,12 @@ def alone(cells: int, rounds: int) -> Ratio:
             "diffusion": lambda: SPECTRAL["diffusion"].flow(u, tau, setting),
         },
         rounds,
-        time.process_time,
         pause=0.0,
     )
-    ratio = 0.5 * median_ratio(seconds, ("advection", "diffusion"), "FFT pair")
-    what = f"advection or diffusion / bare FFT pair, 1 × {cells}²"
-    return Ratio("spectral", what, ratio, 1.3, False, f"CPU time: {spread(seconds)}")
+    return [
+        compared("spectral", f"{name} / bare FFT pair, 1 × {cells}²", seconds, name, "FFT pair", 1.3, at_least=False)
+        for name in ("advection", "diffusion")
+    ]
 
 
 def measure(batch: int = 2000, cells: int = 32, rounds: int = 31, single: Sequence[int] = (32, 64, 128)) -> list[Ratio]:
@@ -53,7 +52,7 @@ def measure(batch: int = 2000, cells: int = 32, rounds: int = 31, single: Sequen
     u, tau, setting = query.u0, query.time, query.setting
     seconds = interleaved(
         {
-            "FFT pair": bare_pair(u, numba.get_num_threads()),
+            "FFT pair": bare_pair(u),
             "advection": lambda: SPECTRAL["advection"].flow(u, tau, setting),
             "diffusion": lambda: SPECTRAL["diffusion"].flow(u, tau, setting),
             "run advection": lambda: run(Program.of(("advection", 0.2)), SPECTRAL, query),
@@ -62,30 +61,11 @@ def measure(batch: int = 2000, cells: int = 32, rounds: int = 31, single: Sequen
         },
         rounds,
     )
-    two = ("run advection", "run diffusion")
     where = f"{batch} × {cells}²"
+    row = partial(compared, "spectral", seconds=seconds, theirs="FFT pair", goal=1.1, at_least=False, queries=batch)
+    two = median_ratio(seconds, ("run advection", "run diffusion"), "run both")
     return [
-        Ratio(
-            "spectral",
-            f"advection / bare FFT pair, {where}",
-            median_ratio(seconds, "advection", "FFT pair"),
-            1.1,
-            False,
-        ),
-        Ratio(
-            "spectral",
-            f"diffusion / bare FFT pair, {where}",
-            median_ratio(seconds, "diffusion", "FFT pair"),
-            1.1,
-            False,
-        ),
-        Ratio(
-            "spectral",
-            f"two runs / fused run, {where}",
-            median_ratio(seconds, two, "run both"),
-            1.6,
-            True,
-            milliseconds(seconds),
-        ),
-        *(alone(n, 10 * rounds) for n in single),
+        *(row(f"{name} / bare FFT pair, {where}", ours=name) for name in ("advection", "diffusion")),
+        Ratio("spectral", f"two runs / fused run, {where}", two, 1.6, True, milliseconds(seconds)),
+        *(each for n in single for each in alone(n, 10 * rounds)),
     ]

@@ -7,13 +7,13 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from statistics import median
 
 from benchmarks.answer import STEPS
 from benchmarks.data import adr_model
-from benchmarks.measure import Ratio, spread
+from benchmarks.measure import Ratio, Seconds, limited
+from benchmarks.models import measured_process, trained
 
 FIRST = """
 import sys, time, warnings
@@ -27,17 +27,13 @@ model.predict(u0, {"cx": 1.0, "cy": 0.5, "Dx": 0.05, "Dy": 0.05, "r": 1.0}, [0.2
 print(time.process_time() - start)
 """
 GOALS = {"hycop --help": 0.4, "import hycop": 0.3, "first predict, cold": 6.0, "first predict, warm": 0.15}
-"""CPU seconds at most."""
+TRAINING = {"adr2d": 20.0, "swe2d": 150.0}
+"""CPU seconds at most, of the commands and of training with the preset quick."""
 
 
-def cpu_seconds(words: Sequence[str], environment: Mapping[str, str]) -> float:
+def cpu_seconds(words: Sequence[str]) -> float:
     """CPU seconds of a process from its start to its end."""
-    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, env={**os.environ, **environment})
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise RuntimeError(f"{' '.join(words)} failed")
-    return usage.ru_utime + usage.ru_stime
+    return measured_process(words)[0]
 
 
 def first_predict(folder: Path, cache: Path | None = None) -> float:
@@ -59,12 +55,22 @@ def measure(rounds: int = 7, cold_rounds: int = 3) -> list[Ratio]:
         first_predict(place / "model")  # compiles what is not kept yet
         for _ in range(rounds):
             seconds["first predict, warm"].append(first_predict(place / "model"))
-            seconds["hycop --help"].append(cpu_seconds([sys.executable, "-m", "hycop_command", "--help"], {}))
-            seconds["import hycop"].append(cpu_seconds([sys.executable, "-c", "import hycop"], {}))
+            seconds["hycop --help"].append(cpu_seconds([sys.executable, "-m", "hycop_command", "--help"]))
+            seconds["import hycop"].append(cpu_seconds([sys.executable, "-c", "import hycop"]))
     return [
-        Ratio(
-            "start", f"{what} / {goal:g} CPU s", median(seconds[what]) / goal, 1.0, False, spread({what: seconds[what]})
-        )
-        for what, goal in GOALS.items()
+        limited("start", f"{what} / {most:g} CPU s", Seconds(seconds[what], seconds[what]), most)
+        for what, most in GOALS.items()
         if seconds[what]
     ]
+
+
+def measure_training(options: Sequence[str] = ()) -> list[Ratio]:
+    """CPU seconds of ``hycop train`` with the preset quick, from the start of the process to its end: data, gate and
+    compilation included. They are those of the training that made the models of the other rows."""
+    found = []
+    for name, most in TRAINING.items():
+        done = trained(name, options)
+        told = f"hycop train {name}, preset quick / {most:g} CPU s"
+        detail = f"{done.bytes / 1e6:.0f} MB at most"
+        found.append(limited("quick-training", told, Seconds([done.cpu], [done.cpu]), most, detail=detail))
+    return found

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from hycop.data import Dataset
+from hycop.data.blocks import joined
 from hycop.dictionary import Dictionary
-from hycop.errors import InvalidInputError
+from hycop.errors import InvalidInputError, SampleError
 from hycop.execution import measure, simplify
+from hycop.executors import Executor
 from hycop.grid import Array
 from hycop.model import Answer
 from hycop.program import Program
@@ -18,6 +21,8 @@ from hycop.query import Query
 from hycop.schemes import Scheme
 from hycop.surrogate import HyCOP
 from hycop.version import __version__
+
+OWN_TIMES = "the samples have times of their own; say at which times to answer, as --times 0.1,0.2"
 
 
 @dataclass(frozen=True)
@@ -66,7 +71,7 @@ def inspected(
     return Inspection(
         "HyCOP" if isinstance(writer, HyCOP) else str(writer),
         float(one.time[0]),
-        {key: float(value[0]) for key, value in one.setting.params.items()},
+        {key: float(value[0]) for key, value in one.setting.averaged().params.items()},
         programs[0],
         simplify(programs, dictionary, one.setting)[0],
         float(measure(programs, dictionary, one, refinement=refinement).work[0]),
@@ -79,7 +84,7 @@ def common_times(data: Dataset) -> list[float]:
     """The later times, counted from the initial states; all samples must share them."""
     elapsed = data.times - data.times[:, :1]
     if np.ptp(elapsed, axis=0).any():
-        raise InvalidInputError("the samples have times of their own; say at which times to answer, as --times 0.1,0.2")
+        raise InvalidInputError(OWN_TIMES)
     later: list[float] = elapsed[0, 1:].tolist()
     return later
 
@@ -102,6 +107,54 @@ def answers(
     later = common_times(data) if times is None else list(times)
     answer = model.answer(query_of(model, data, later, boundary), tol)
     return as_dataset(answer, data, later, error_estimate or tol is not None)
+
+
+class Answered(NamedTuple):
+    """A model's answers as a dataset, the work that they took (query,), that of the error estimates, if they were asked
+    for, and whether those are calibrated."""
+
+    data: Dataset
+    work: Array
+    estimate_work: Array | None = None
+    calibrated: bool = False
+
+
+@dataclass(frozen=True)
+class AnswerJob:
+    """The answers to the samples of a dataset, in parts: what an executor spreads over its workers. Answers do not
+    depend on how samples are divided."""
+
+    model: HyCOP
+    data: Dataset
+    times: tuple[float, ...]
+    boundary: tuple[str, ...]
+    error_estimate: bool = False
+    tol: float | None = None
+
+    def __call__(self, first: int, count: int) -> Array:
+        """A row for each sample, of which the first holds the answers to all of them."""
+        part = self.data.take(slice(first, first + count))
+        try:
+            answer = self.model.answer(query_of(self.model, part, self.times, self.boundary), self.tol)
+            estimated = self.error_estimate or self.tol is not None
+            found = Answered(as_dataset(answer, part, self.times, estimated), answer.work)
+            if estimated:
+                found = found._replace(estimate_work=answer.estimate.work, calibrated=answer.estimate.calibrated)
+        except SampleError as error:
+            raise error.at(first * len(self.times) + error.sample, error.place) from None
+        rows = np.full(count, None, dtype=object)
+        rows[0] = found
+        return rows
+
+    def run(self, executor: Executor) -> Answered:
+        parts: list[Answered] = [row for row in executor.map(self, self.data.samples) if row is not None]
+        works = [part.estimate_work for part in parts if part.estimate_work is not None]
+        return Answered(
+            joined([part.data for part in parts]),
+            np.concatenate([part.work for part in parts]),
+            np.concatenate(works) if works else None,
+            parts[0].calibrated,
+        )
 
 
 def query_of(model: HyCOP, data: Dataset, times: Sequence[float], boundary: str | Sequence[str] | None = None) -> Query:

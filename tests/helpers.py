@@ -75,6 +75,13 @@ def hycop_command(*words: str | Path, folder: Path = ROOT) -> Result:
     return Result(code, stdout.getvalue(), stderr.getvalue())
 
 
+def one_line(result: Result) -> str:
+    """What a command that was refused says."""
+    assert result.returncode == 2, (result.stdout, result.stderr)
+    assert result.stderr.count("\n") == 1 and "Traceback" not in result.stderr
+    return result.stderr
+
+
 # ------------------------------------------------------------------------------------------- scalars
 
 EXACT_FLOWS = Dictionary(

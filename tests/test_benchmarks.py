@@ -4,47 +4,128 @@ from __future__ import annotations
 
 import json
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import answer, engine, gas, memory, muscl, population, spectral, start, studio, training
-from benchmarks.measure import Ratio, median_ratio
+from benchmarks import (
+    answer,
+    cluster,
+    engine,
+    equal_error,
+    gas,
+    growth,
+    memory,
+    models,
+    muscl,
+    population,
+    solving,
+    spectral,
+    start,
+    studio,
+    training,
+    water,
+    water_training,
+)
+from benchmarks.measure import Ratio, Seconds, Skipped, median_ratio, needed
 
+FEW = ("--set", "samples=8", "--set", "tries=1", "--set", "rounds=1", "--set", "iterations=1", "--set", "patterns=1")
 TINY = {
+    "quick-training": partial(start.measure_training, FEW),
+    **{f"{name}-answer": partial(solving.measure, name, (4, 1), 2, FEW, 60) for name in solving.GOALS},
+    "fno": partial(solving.measure_fno, (4, 1), 2, FEW),
+    "swe2d-answer": partial(water.measure, 2, 1, FEW, 2),
+    "dam-break": partial(water.measure_dam, 1, 32, 2.0, 2, FEW),
+    "adr2d-training": partial(population.measure, 4, 2, 8, 2, (4, 8)),
+    "swe2d-training": partial(water_training.measure, 2, 2, 1, (2, 4)),
     "spectral": partial(spectral.measure, batch=8, cells=8, rounds=2, single=(8,)),
-    "muscl": partial(muscl.measure, batch=8, cells=8, rounds=2),
-    "engine": partial(engine.measure, batch=8, cells=8, rounds=2),
+    "ns2d-batch": partial(gas.measure_batch, 2, 1, (16, 16)),
+    "precision": partial(answer.measure_single, 2, 8, 2),
     "answer": partial(answer.measure, batches=(2, 1), rounds=2),
     "start": partial(start.measure, rounds=1, cold_rounds=0),
+    "growth": partial(growth.measure, (8, 16, 32), (2, 4), 1, 8),
+    "cluster": partial(cluster.measure, 4, 1),
+    "muscl": partial(muscl.measure, batch=8, cells=8, rounds=2),
+    "engine": partial(engine.measure, batch=8, cells=8, rounds=2),
     "memory": partial(memory.measure, batch=8, cells=8),
     "gas": partial(gas.measure, batch=1, rounds=1),
-    "population": partial(population.measure, members=4, batch=2, cells=8, rounds=2),
     "studio": partial(studio.measure, problems=()),
-    "training": partial(training.measure, ["ad1d"], ["--set", "samples=8", "--set", "tries=1"]),
+    "training": partial(training.measure, ["ad1d"], FEW),
 }
+QUICK = ("spectral", "precision", "answer", "start", "growth", "muscl", "engine", "memory")
+"""Topics that take seconds also where kernels have to be compiled; the others compile opponents or train models."""
 
 
 def test_all_topics_are_tried_here() -> None:
     assert list(TINY) == list(command.TOPICS)
 
 
+@pytest.mark.parametrize(
+    "topics",
+    [QUICK, pytest.param(tuple(topic for topic in TINY if topic not in QUICK), marks=pytest.mark.validate)],
+    ids=["quick", "others"],
+)
 def test_they_run_and_write_their_results(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    topics: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(command, "TOPICS", TINY)
+    monkeypatch.setattr(models, "KEPT", tmp_path)
     file = tmp_path / "bench.json"
-    command.main([*TINY, "--json", str(file)])
-    printed = capsys.readouterr().out
-    assert "ratio" in printed
+    command.main([*topics, "--json", str(file)])
+    assert "ratio" in capsys.readouterr().out
     written = json.loads(file.read_text())
-    without = {"studio"} if find_spec("torch") else {"studio", "population"}
-    assert {row["topic"] for row in written["rows"]} == set(TINY) - without
-    assert all(row["value"] > 0 for row in written["rows"])
-    assert written["meta"]["command"].startswith("python -m benchmarks spectral muscl")
+    assert not [reason for reason in written["meta"]["without"].values() if reason.startswith("failed")]
+    without = {"studio", *written["meta"]["without"]}
+    assert {row["topic"] for row in written["rows"]} == set(topics) - without
+    assert all(isinstance(row["value"], float) for row in written["rows"])
+    assert written["meta"]["command"].startswith(f"python -m benchmarks {topics[0]}")
     assert written["meta"]["packages"]["numpy"]
+
+
+def test_an_opponent_that_is_missing_is_skipped_with_a_word(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def without() -> list[Ratio]:
+        needed("no_such_package.part", "pip install it")
+        return []
+
+    def disagrees() -> list[Ratio]:
+        raise AssertionError("the two disagree")
+
+    monkeypatch.setattr(command, "TOPICS", {"a": without, "b": disagrees, "c": lambda: [Ratio("c", "w", 1, 1, True)]})
+    assert command.main([]) == 1
+    printed = capsys.readouterr().out
+    assert "a: skipped, it needs no_such_package: pip install it" in printed
+    assert "b: failed: AssertionError: the two disagree" in printed
+    with pytest.raises(Skipped):
+        without()
+
+
+class Halving:
+    """Errors 1, 1/2, 1/4, … at levels 0, 1, 2, …"""
+
+    name, levels = "halving", (0, 1, 2, 3)
+
+    def solver(self, level: int, query: object) -> partial[float]:
+        return partial(float, 2.0**-level)
+
+
+def test_an_opponent_is_taken_at_equal_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(equal_error, "mean_error", lambda states, data: float(states))
+    data = SimpleNamespace(query=None)
+    near = equal_error.match(Halving(), data, 0.26)  # type: ignore[arg-type]
+    assert (near.coarse, near.fine, near.error, near.reached) == (2, 2, 0.25, True)
+    between = equal_error.match(Halving(), data, 0.5**1.5)  # type: ignore[arg-type]
+    assert (between.coarse, between.fine) == (1, 2) and between.error == pytest.approx(0.5**1.5)
+    seconds = {"halving 1": Seconds([1.0], [2.0]), "halving 2": Seconds([4.0], [8.0])}
+    assert between.at_equal_error(seconds) == Seconds([pytest.approx(2.0)], [pytest.approx(4.0)])
+    assert not equal_error.match(Halving(), data, 1e-3).reached  # type: ignore[arg-type]
+
+
+def test_exponents_of_growth() -> None:
+    assert growth.exponent([1, 2, 4], [3, 12, 48]) == pytest.approx(2.0)
 
 
 @pytest.mark.validate
@@ -71,7 +152,8 @@ def test_goals_have_a_direction() -> None:
 
 
 def test_ratios_are_medians_over_the_rounds() -> None:
-    seconds = {"a": [1.0, 2.0, 30.0], "b": [1.0, 1.0, 10.0], "c": [1.0, 1.0, 1.0]}
+    times = {"a": [1.0, 2.0, 30.0], "b": [1.0, 1.0, 10.0], "c": [1.0, 1.0, 1.0]}
+    seconds = {name: Seconds(each, each) for name, each in times.items()}
     assert median_ratio(seconds, "a", "b") == 2.0
     assert median_ratio(seconds, ("a", "b"), "c") == 3.0
 

@@ -146,7 +146,7 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["evaluate", "adr3d"], "unknown problem 'adr3d': did you mean adr2d"),
+        (["evaluate", "adr4d"], "unknown problem 'adr4d': did you mean adr"),
         (["evaluate", "adr2d", "--scheme", "strong"], "unknown scheme 'strong': did you mean Strang"),
         (["evaluate", "adr2d", "--dictionary", "spectal"], "did you mean spectral"),
         (["evaluate", "adr2d", "--metric", "rel_l1", "--samples", "2"], "unknown metric"),

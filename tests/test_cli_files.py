@@ -16,7 +16,7 @@ import hycop
 from hycop.cli.terminal import show
 from hycop.data import write_pdebench
 from hycop.query import Setting
-from tests.helpers import Result, hycop_command
+from tests.helpers import hycop_command, one_line
 
 STRANG = ("--scheme", "strang")
 
@@ -38,12 +38,6 @@ def made(problem: str, cells: int = 8, **params: float) -> hycop.Dataset:
         np.tile([0.0, 0.01], (2, 1)),
         Setting(grid, chosen.channels, coefficients),
     )
-
-
-def one_line(result: Result) -> str:
-    assert result.returncode == 2, (result.stdout, result.stderr)
-    assert result.stderr.count("\n") == 1 and "Traceback" not in result.stderr
-    return result.stderr
 
 
 @pytest.mark.parametrize(
@@ -183,7 +177,7 @@ def test_a_truth_without_an_estimate_is_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["data", "ns2d", "x.hdf5", "--layout", "foo"], "--layout foo: the layouts are hycop, pdebench"),
+        (["data", "ns2d", "x.hdf5", "--layout", "foo"], "unknown layout 'foo': known: hycop, pdebench, well"),
         (["data", "ns2d", "x.nc", "--layout", "pdebench"], "pdebench writes .hdf5, .h5"),
         (["evaluate", "ad1d", "--compare"], "--compare has no meaning for the problem ad1d"),
         (["evaluate", "ad1d", "--frames", "0,1"], "--frames has no meaning without --data"),

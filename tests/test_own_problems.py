@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from hycop.errors import HyCOPError
+from hycop.experiments import frontier
 from hycop.formula import equation
 from hycop.primitives import OFFERED
 from hycop.problems import PROBLEMS, find_problem, register
@@ -197,5 +199,28 @@ def test_a_run_with_own_primitives_needs_their_file(folder: Path) -> None:
     assert refused.returncode == 2 and "--with FILE.py" in refused.stderr
     answered = hycop_command(*words, "--with", "own.py", folder=folder)
     assert answered.returncode == 0, answered.stderr
+    workers = ("--executor", "processes", "--workers", "1", "--overwrite")  # which know its primitives too
+    before = (folder / "answers.nc").read_bytes()
+    spread = hycop_command(*words, "--with", "own.py", *workers, folder=folder)
+    assert spread.returncode == 0 and (folder / "answers.nc").read_bytes() == before, spread.stderr
     scored = hycop_command("evaluate", "run", "--with", "own.py", "--samples", "4", folder=folder)
     assert scored.returncode == 0 and "HyCOP" in scored.stdout, scored.stderr
+    found = hycop_command("diagnose", "run", "--with", "own.py", "--data", "well.nc", folder=folder)
+    assert found.returncode == 0 and found.stdout, found.stderr
+    words = ("report", "run", "--with", "own.py", "--out", "page.html", "--samples", "4")
+    reported = hycop_command(*words, folder=folder)
+    assert reported.returncode == 0 and (folder / "page.html").stat().st_size > 10_000, reported.stderr
+
+
+def test_a_table_about_an_own_problem(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frontier, "POINTS", 1)
+    monkeypatch.setattr(frontier, "BATCHES", (1, 4))
+    words = ("table", "frontier", "own.py:exact", "--seeds", "1", "--json", "frontier.json")
+    done = hycop_command(*words, folder=folder)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads((folder / "frontier.json").read_text())["rows"]
+    assert {row["problem"] for row in rows} == {"own-well"} and {row["part"] for row in rows} >= {
+        "own-well",
+        "own-well classical",
+    }
+    assert "unknown part 'own-well'" in hycop_command("table", "schemes", "own.py:exact", folder=folder).stderr

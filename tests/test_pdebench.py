@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hycop.cli.common import Reading
+from hycop.cli.reading import Reading
 from hycop.data import Dataset, PDEBenchFile, save, write_pdebench
 from hycop.data.gas import decode, encode
 from hycop.errors import DatasetError, InvalidInputError, OutputError
@@ -228,12 +228,20 @@ def test_what_a_file_has_no_place_for_is_refused(tmp_path: Path) -> None:
         write_pdebench(Dataset("ns2d", "id", data.states, data.times, uneven), path)
     with pytest.raises(InvalidInputError, match="'times' differs"):
         write_pdebench(Dataset("ns2d", "id", data.states, data.times * np.arange(1, 4)[:, None], data.setting), path)
-    scalar = Setting(data.setting.grid, (Channel("u"),), {})
-    with pytest.raises(InvalidInputError, match="density, momentum_x"):
-        write_pdebench(Dataset("adr2d", "id", data.states[:, :, :1], data.times, scalar), path)
     with pytest.raises(OutputError):
         write_pdebench(data, tmp_path / "nowhere" / "out.hdf5")
     assert not path.exists()
+
+
+@pytest.mark.parametrize("names", [("u",), ("u", "v")])
+def test_other_states_are_written_as_a_tensor(names: tuple[str, ...], tmp_path: Path) -> None:
+    data = make_gas()
+    setting = Setting(data.setting.grid, tuple(map(Channel, names)), {"nu": 0.1})
+    written = Dataset("own", "id", data.states[:, :, : len(names)], data.times, setting)
+    write_pdebench(written, tmp_path / "out.hdf5")
+    again = PDEBenchFile(tmp_path / "out.hdf5").read()
+    assert np.array_equal(again.states, written.states.astype(np.float32)) and again.setting.param("nu")[0] == 0.1
+    np.testing.assert_allclose(again.times, written.times, rtol=1e-6)
 
 
 @needs_fixture

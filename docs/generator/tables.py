@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from docs.generator.numbers import PageError, Row, chosen, printed, with_spread
 from hycop.metrics import METRICS
@@ -166,13 +167,53 @@ def everything(rows: Sequence[Row]) -> str:
     return "\n\n".join(out)
 
 
-def benchmarks(rows: Sequence[Mapping[str, object]]) -> str:
-    """Ratios with their goals, as ``python -m benchmarks`` measures them."""
-    head = ("what", "measured", "goal", "met", "detail")
+def benchmarks(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Ratios with their goals, and who wins, as ``python -m benchmarks`` measures them; a table for each topic."""
+    topics = list(dict.fromkeys(str(row["topic"]) for row in rows))
+    tables = [_topic([row for row in rows if row["topic"] == topic]) for topic in topics]
+    parts = zip(topics, tables, strict=True) if len(topics) > 1 else [("", *tables)]
+    return "\n\n".join(f"## {topic}\n\n{table}" if topic else table for topic, table in parts)
+
+
+def _topic(rows: Sequence[Mapping[str, Any]]) -> str:
+    head = ("what", "HyCOP", "opponent", "ratio", "goal", "met", "ahead", "errors", "detail")
     body = []
     for row in rows:
-        sign = "at least" if row["at_least"] else "at most"
-        goal = f"{sign} {printed(row['goal'])}"  # type: ignore[arg-type]
-        met = "yes" if row["met"] else "no"
-        body.append((str(row["what"]), printed(row["value"]), goal, met, str(row["detail"])))  # type: ignore[arg-type]
+        low, high = row.get("low"), row.get("high")
+        spread = "" if low is None or low == high else f" ({printed(low)}–{printed(high)})"
+        errors = [printed(each) for each in (row.get("error"), row.get("their_error")) if each is not None]
+        body.append(
+            (
+                str(row["what"]),
+                _duration(row.get("ours")),
+                _duration(row.get("theirs")),
+                f"{printed(row['value'])}{spread}",
+                f"{'at least' if row['at_least'] else 'at most'} {printed(row['goal'])}",
+                "yes" if row["met"] else "**no**",
+                _ahead(row),
+                " / ".join(errors),
+                str(row["detail"]),
+            )
+        )
     return markdown(head, body)
+
+
+def _duration(timing: Mapping[str, float] | None) -> str:
+    """CPU seconds in a unit that suits them.
+
+    >>> _duration({"cpu": 0.00042}), _duration({"cpu": 12.0}), _duration(None)
+    ('420 µs', '12 s', '')
+    """
+    if timing is None:
+        return ""
+    seconds = timing["cpu"]
+    unit, scale = ("s", 1.0) if seconds >= 1 else ("ms", 1e3) if seconds >= 1e-3 else ("µs", 1e6)
+    return f"{scale * seconds:.3g} {unit}"
+
+
+def _ahead(row: Mapping[str, Any]) -> str:
+    """Who takes less time, where two are compared."""
+    if row.get("ours") is None or row.get("theirs") is None:
+        return ""
+    ours, theirs = row["ours"]["cpu"], row["theirs"]["cpu"]
+    return "HyCOP" if ours <= theirs else str(row["opponent"])

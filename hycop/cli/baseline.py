@@ -13,11 +13,12 @@ import typer
 from hycop.baselines import BASELINES, NOT_AVAILABLE, Monolith, find_baseline, load_baseline, train_baseline
 from hycop.baselines.monolith import FEWEST_ROUNDS
 from hycop.baselines.training import any_time
-from hycop.cli.common import JsonOption, Reading, SeedOption, app, pairs_of, report_json, with_shape
+from hycop.cli.common import JsonOption, SeedOption, app, pairs_of, report_json, with_shape
 from hycop.cli.pictures import Pictures
+from hycop.cli.reading import Reading, counted_from
 from hycop.cli.rows import print_rows
 from hycop.cli.terminal import counted, say, tell
-from hycop.data import Dataset, checked_dataset_path, save
+from hycop.data import Dataset, dataset_writer
 from hycop.errors import InvalidInputError
 from hycop.evaluation import Contender, Row, evaluate
 from hycop.files import naming
@@ -166,25 +167,51 @@ def _judged(
 
 
 def predict_baseline(
-    folder: Path, source: Path, target: Path, times: Sequence[float] | None, reading: Reading, pictures: Pictures
+    folder: Path,
+    source: Path,
+    target: Path,
+    times: Sequence[float] | None,
+    reading: Reading,
+    pictures: Pictures,
+    layout: str = "hycop",
 ) -> dict[str, object]:
-    """Writes the answers of a trained baseline to the initial states of a file; returns what is to be known of them."""
+    """Writes the answers of a trained baseline to the initial states of a file, block by block; returns what is to be
+    known of them."""
     monolith = load_baseline(folder)
     problem = find_problem(monolith.network.problem)
-    checked_dataset_path(target)
-    data = reading.load(source, problem.name, later=times is None, also=problems_with(problem.equation))
+    stored = reading.open(source, problem.name, later=times is None, also=problems_with(problem.equation))
     with naming(source):
-        pictures.check_sample(data)
-        asked = list(common_times(data) if times is None else times)
-        data = data.arranged(problem.channels)
-        query = Query(data.states[:, 0], data.setting, np.zeros(data.samples)).at(asked)
-        done = monolith.solve(query)
+        pictures.check_sample(stored.samples)
+    untrusted, drawn = 0, None
+    with counting(stored.samples, "answers") as advance, dataset_writer(target, stored.samples, layout) as out:
+        for first, data in stored.blocks(stored.bytes_per_sample * (1 if times is None else 1 + len(times))):
+            with counted_from(first), naming(source):
+                asked = list(common_times(data) if times is None else times)
+                answer = _answered(monolith, data.arranged(problem.channels), asked, folder)
+            out.append(answer)
+            untrusted += 0 if answer.untrusted is None else int(answer.untrusted.sum())
+            if (shown := pictures.shown(first, data)) is not None:
+                drawn = answer.take(shown), data.take(shown)
+            advance(data.samples)
+    say(f"{target}: {counted(stored.samples, 'sample')} at {counted(len(asked), 'time')}")
+    if drawn is not None:
+        pictures.draw(*drawn)
+    answers = stored.samples * len(asked)
+    if untrusted:
+        tell(f"not to be trusted: {untrusted} of {answers} answers lie outside the trained range")
+    return {"file": str(target), "untrusted": untrusted, "answers": answers}
+
+
+def _answered(monolith: Monolith, data: Dataset, times: Sequence[float], folder: Path) -> Dataset:
+    """The initial states of some data, and a baseline's answers."""
+    query = Query(data.states[:, 0], data.setting, np.zeros(data.samples)).at(times)
+    done = monolith.solve(query)
     outside = monolith.primitive.outside(query.u0, query.setting).reshape(data.samples, -1)
-    states = done.states.reshape(data.samples, len(asked), *done.states.shape[1:])
-    answer = replace(
+    states = done.states.reshape(data.samples, len(times), *done.states.shape[1:])
+    return replace(
         data,
         states=np.concatenate([data.states[:, :1], states], axis=1),
-        times=data.times[:, :1] + np.array([0.0, *asked]),
+        times=data.times[:, :1] + np.array([0.0, *times]),
         reference=f"{monolith.baseline.label} {folder}",
         reference_error=None,
         version=__version__,
@@ -193,9 +220,3 @@ def predict_baseline(
             [np.full((data.samples, 1), ""), np.where(outside, "states or coefficients", "")], axis=1
         ),
     )
-    save(answer, target)
-    say(f"{target}: {counted(data.samples, 'sample')} at {counted(len(asked), 'time')}")
-    pictures.draw(answer, data)
-    if outside.any():
-        tell(f"not to be trusted: {outside.sum()} of {outside.size} answers lie outside the trained range")
-    return {"file": str(target), "untrusted": int(outside.sum()), "answers": outside.size}

@@ -6,12 +6,11 @@ import inspect
 import json
 import os
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import wraps
 from itertools import pairwise
-from math import inf, isnan, prod
+from math import inf, prod
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any
@@ -19,15 +18,16 @@ from typing import Annotated, Any
 import typer
 
 from hycop.cli.terminal import tell
+from hycop.cli.workers import CarryingExecutor
 from hycop.conformance.loading import lacks, load_module
-from hycop.data import Dataset, load
-from hycop.data.pdebench import PDEBENCH, PDEBenchFile
 from hycop.dictionary import Dictionary
 from hycop.errors import IncompatibleError, InvalidInputError, OutputError, UnknownNameError
-from hycop.files import checked_report, naming, provenance, read_text, write_report
+from hycop.executors import Executor
+from hycop.executors import executor as find_executor
+from hycop.files import checked_report, provenance, read_text, write_report
 from hycop.grid import Grid
 from hycop.primitives import offer, offer_instance
-from hycop.problems import PROBLEMS, Problem, register
+from hycop.problems import Problem, register
 from hycop.program import Program
 
 MOST = 10**9
@@ -54,6 +54,8 @@ ASKED = ("folder", "name", "problem", "source")
 """Arguments that may need problems and primitives of one's own: commands with one of them take --with."""
 
 _overwriting: ContextVar[bool] = ContextVar("overwriting", default=False)
+_files: ContextVar[tuple[Path, ...]] = ContextVar("files", default=())
+"""Python files of the user's that this command has run."""
 
 
 class _Commands(typer.Typer):
@@ -103,6 +105,7 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
 def _adopted(files: Sequence[Path], given: dict[str, Any]) -> dict[str, Any]:
     """The arguments, with ``file.py:name`` replaced by the name of the problem that it means. Files are run only
     because the user names them; what a folder says is never imported."""
+    _files.set(())
     for file in files:
         adopt(file)
     for name in ASKED:
@@ -115,6 +118,7 @@ def _adopted(files: Sequence[Path], given: dict[str, Any]) -> dict[str, Any]:
 def adopt(file: Path) -> ModuleType:
     """Runs a Python file; the problems in it are then known by their names, its primitives to model folders."""
     module = load_module(str(file))
+    _files.set((*_files.get(), file))
     for value in vars(module).values():
         if isinstance(value, Problem):
             register(value)
@@ -181,11 +185,14 @@ DictionaryOption = Annotated[
 ]
 DataOption = Annotated[Path | None, typer.Option("--data", help="Dataset file to use instead of drawing samples.")]
 FramesOption = Annotated[
-    str | None, typer.Option(help="Frames of a PDEBench file, as 0,5,10: the initial state, then what is asked for.")
+    str | None,
+    typer.Option(
+        help="Frames of a file of PDEBench or The Well, as 0,5,10: the initial state, then what is asked for."
+    ),
 ]
 ParamOption = Annotated[
     list[str] | None,
-    typer.Option("--param", help="Coefficient that a PDEBench file does not name, nu=0.1; repeatable."),
+    typer.Option("--param", help="Coefficient that a file of PDEBench or The Well does not name, nu=0.1; repeatable."),
 ]
 TimesOption = Annotated[
     str | None, typer.Option(help="Times to ask every sample at, as 0.1,0.2; else the split's own.")
@@ -215,13 +222,13 @@ def times_of(text: str | None) -> list[float] | None:
 def shape_of(text: str | None, option: str = "--shape") -> tuple[int, ...] | None:
     if text is None:
         return None
-    shape = _whole_numbers(text.lower(), "x", option, "48x40")
+    shape = whole_numbers(text.lower(), "x", option, "48x40")
     if all(n > 0 for n in shape):  # what has no cells is refused where the grid is made
         check_size(f"{option} '{text}'", prod(shape))
     return shape
 
 
-def _whole_numbers(text: str, between: str, option: str, example: str) -> tuple[int, ...]:
+def whole_numbers(text: str, between: str, option: str, example: str) -> tuple[int, ...]:
     try:
         numbers = tuple(int(part) for part in text.split(between))
     except ValueError:
@@ -267,62 +274,6 @@ def with_shape(settings: Mapping[str, object]) -> dict[str, object]:
     return {**settings, "shape": shape_of(str(shape), "setting shape")}
 
 
-@dataclass(frozen=True)
-class Reading:
-    """Which part of a PDEBench file to read, and what such a file leaves open; our own files are complete."""
-
-    samples: int | None = None
-    frames: str | None = None
-    shape: str | None = None
-    params: tuple[str, ...] = ()
-    boundary: str | None = None
-
-    def load(self, path: Path, problem: str | None, *, later: bool = True, also: Collection[str] = ()) -> Dataset:
-        """The data of a file, checked against the problem if it is a known one. With ``later`` the file must have
-        states after the initial ones. Data of the problems named in ``also`` are accepted too."""
-        data, known = self._read(path, problem, also), PROBLEMS.get(problem or "")
-        with naming(path):
-            data = data if known is None else known.checked(data)
-            if later:
-                data.check_later()
-        return data
-
-    def _read(self, path: Path, problem: str | None, also: Collection[str]) -> Dataset:
-        if self.samples is not None and self.samples < 1:
-            raise InvalidInputError(f"--samples is {self.samples}: give at least 1")
-        if path.suffix.lower() not in PDEBENCH:
-            for name, given in (("--frames", self.frames), ("--param", self.params)):
-                if given:
-                    raise InvalidInputError(f"{name} is for PDEBench files ({', '.join(PDEBENCH)}), not for {path}")
-            data = load(path, problem, also)
-            return data if self.samples is None else data.take(slice(0, self.samples))
-        named = {name: _number(name, value) for name, value in pairs_of([*self.params], "--param", "nu=0.1").items()}
-        file = PDEBenchFile(
-            path,
-            params=named,
-            boundary=boundary_of(self.boundary) or "periodic",
-            problem=problem or "unknown",
-        )
-        frames = None if self.frames is None else list(_whole_numbers(self.frames, ",", "--frames", "0,1"))
-        chosen = PROBLEMS.get(problem or "")
-        if chosen is not None and file.is_gas and "gamma" not in chosen.parameters:
-            raise InvalidInputError(f"{path}: compressible flow, but {chosen.name} is none; take ns2d or ns2d-pdebench")
-        known = tuple(file.params) if chosen is None else chosen.parameters
-        # other numbers in a file are not coefficients, but what the user gives is
-        file.params = {name: value for name, value in file.params.items() if name in known or name in named}
-        return file.read(slice(0, self.samples), frames, shape_of(self.shape))
-
-
-def _number(name: str, value: object) -> float:
-    try:
-        number = inf if isinstance(value, bool) else float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        number = inf
-    if isnan(number) or abs(number) == inf:
-        raise InvalidInputError(f"--param {name}={value}: give a finite number")
-    return number
-
-
 def boundary_of(text: str | None) -> str | tuple[str, ...] | None:
     return text if text is None or "," not in text else tuple(part.strip() for part in text.split(","))
 
@@ -351,6 +302,22 @@ def check_file(path: Path, overwrite: bool) -> None:
     if path.exists() and not overwrite:
         raise OutputError(f"{path}: exists already; choose another name, or replace it with --overwrite")
 
+
+ExecutorOption = Annotated[str, typer.Option(help="Who computes: local, processes or dask; the result is the same.")]
+WorkersOption = Annotated[int | None, typer.Option(help="Number of worker processes.")]
+SchedulerOption = Annotated[str | None, typer.Option(help="Address of a Dask scheduler, as tcp://host:8786.")]
+
+
+def chosen_executor(name: str, workers: int | None, scheduler: str | None) -> Executor:
+    """The executor of that name; its workers know the user's own problems and primitives."""
+    options = {key: value for key, value in (("workers", workers), ("scheduler", scheduler)) if value is not None}
+    found = find_executor(name, **options)
+    return CarryingExecutor(found, _files.get()) if _files.get() and name != "local" else found
+
+
+LayoutOption = Annotated[
+    str, typer.Option(help="Layout of the file: hycop (.nc, .npz), well (The Well's .hdf5) or pdebench (.hdf5).")
+]
 
 DRAWN = "with --data: the file holds what was drawn"
 

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from hycop.cli.common import FramesOption, JsonOption, ParamOption, Reading, app, check_boundaries, report_json
+from hycop.cli.common import FramesOption, JsonOption, ParamOption, app, check_boundaries, report_json
+from hycop.cli.reading import Reading
 from hycop.cli.terminal import say, tell
 from hycop.data import Dataset
 from hycop.data.pdebench import PDEBENCH

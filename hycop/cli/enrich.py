@@ -7,7 +7,8 @@ from typing import Annotated, Any, get_args
 
 import typer
 
-from hycop.cli.common import JsonOption, Reading, SeedOption, app, check_boundaries, pairs_of, report_json
+from hycop.cli.common import JsonOption, SeedOption, app, check_boundaries, pairs_of, report_json
+from hycop.cli.reading import Reading
 from hycop.cli.terminal import say
 from hycop.enrichment import Closure, enrich
 from hycop.errors import InvalidInputError, OutputError, UnknownNameError

@@ -12,25 +12,28 @@ import typer
 
 from hycop.cli.common import (
     DRAWN,
+    ExecutorOption,
     FramesOption,
     JsonOption,
     ParamOption,
-    Reading,
+    SchedulerOption,
     SeedOption,
+    WorkersOption,
     app,
     check_boundaries,
+    chosen_executor,
     pairs_of,
     refuse_options,
     report_json,
     with_shape,
 )
 from hycop.cli.networks import OnlyOption, PrimitiveOption, with_primitives
+from hycop.cli.reading import Reading
 from hycop.cli.terminal import say, tell
 from hycop.data import Dataset
 from hycop.dictionary import Dictionary
 from hycop.errors import HyCOPError, InvalidInputError
 from hycop.execution import probe
-from hycop.executors import executor as find_executor
 from hycop.files import naming, replacing
 from hycop.plots import Point, error_figure
 from hycop.problems import Problem, find_problem
@@ -71,9 +74,9 @@ def train(
     pareto: Annotated[
         bool, typer.Option("--pareto", help="Models for several amounts of work: front.json, front.png, point0, …")
     ] = False,
-    executor: Annotated[str, typer.Option(help="local, processes or dask.")] = "local",
-    workers: Annotated[int | None, typer.Option(help="Number of worker processes.")] = None,
-    scheduler: Annotated[str | None, typer.Option(help="Address of a Dask scheduler, as tcp://host:8786.")] = None,
+    executor: ExecutorOption = "local",
+    workers: WorkersOption = None,
+    scheduler: SchedulerOption = None,
     callback: Annotated[
         str | None,
         typer.Option(metavar="MODULE:NAME", help="Function that is told the progress after every step, for a logger."),
@@ -98,9 +101,8 @@ def train(
     _check_files(folder, files, data_file is not None, overrides, frames=frames, param=param)
     reading = Reading(frames=frames, params=tuple(param or ()))
     read = {given: _checked_data(given, reading, chosen, parts.dictionary, config.refinement) for given in files}
-    options = {key: value for key, value in (("workers", workers), ("scheduler", scheduler)) if value is not None}
     how: dict[str, Any] = {**overrides, "preset": base, "seed": seed, "resume": resume, "force": force}
-    how |= {"folder": folder, "executor": find_executor(executor, **options)}
+    how |= {"folder": folder, "executor": chosen_executor(executor, workers, scheduler)}
     if resume and not any((place / HISTORY).exists() for place in (folder, *folder.glob("point*"))):
         tell(f"{folder}: holds no run to resume; one is started")
     with naming(" or ".join(map(str, files)) or None):

@@ -10,7 +10,8 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table as RichTable
 
-from hycop.cli.common import JsonOption, Reading, SeedOption, app, pairs_of, report_json, texts_of, with_shape
+from hycop.cli.common import JsonOption, SeedOption, app, pairs_of, report_json, texts_of, with_shape
+from hycop.cli.reading import Reading
 from hycop.cli.terminal import counted, say, show, tell
 from hycop.dictionary import Dictionary
 from hycop.errors import IncompatibleError, InvalidInputError, UnknownNameError

@@ -69,26 +69,32 @@ class Pictures:
                 if os.path.realpath(path) in taken:
                     raise InvalidInputError(f"{path}: is also another file of this command; choose another name")
 
-    def check_sample(self, data: Dataset) -> None:
-        if self.sample is not None and self.sample >= data.samples:
-            raise InvalidInputError(f"--sample is {self.sample}: there are {data.samples} samples, counted from 0")
+    def check_sample(self, samples: int) -> None:
+        if self.sample is not None and self.sample >= samples:
+            raise InvalidInputError(f"--sample is {self.sample}: there are {samples} samples, counted from 0")
+
+    def shown(self, first: int, data: Dataset) -> slice | None:
+        """The sample that is drawn among those of a block that begins at ``first``, if it is there."""
+        place = (self.sample or 0) - first
+        wanted = self.plot is not None or self.movie is not None
+        return slice(place, place + 1) if wanted and 0 <= place < data.samples else None
 
     def draw(self, answer: Dataset, data: Dataset, answering: Answering | None = None) -> None:
-        """Draws a sample of the answers to some data. ``answering`` gives those at the times of --movie-frames."""
-        sample = self.sample or 0
-        flagged = answer.untrusted is not None and bool(answer.untrusted[sample].any())
-        title = f"{answer.problem}, sample {sample}{' (not to be trusted)' if flagged else ''}"
+        """Draws the answers to the one sample that is shown. ``answering`` gives those at the times of
+        --movie-frames."""
+        flagged = answer.untrusted is not None and bool(answer.untrusted[0].any())
+        title = f"{answer.problem}, sample {self.sample or 0}{' (not to be trusted)' if flagged else ''}"
         if self.plot is not None:
             with replacing(self.plot) as temporary:
-                frames_figure(frames_of(answer, sample), title).savefig(temporary, dpi=120)
+                frames_figure(frames_of(answer), title).savefig(temporary, dpi=120)
             tell(f"wrote {self.plot}")
         if self.movie is None:
             return
-        frames = frames_of(answer, sample)
+        frames = frames_of(answer)
         if self.frames is not None and answering is not None:
-            last = float(answer.times[sample, -1] - answer.times[sample, 0])
+            last = float(answer.times[0, -1] - answer.times[0, 0])
             times = np.linspace(0.0, last, self.frames + 1)[1:].tolist()
-            frames = frames_of(answering(data.take(slice(sample, sample + 1)), times))
+            frames = frames_of(answering(data, times))
         with counting(len(frames.times), "movie") as advance:
             write_movie(frames, self.movie, title, advance)
         tell(f"wrote {self.movie}")

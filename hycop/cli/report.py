@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from hycop.baselines import is_baseline, load_baseline
-from hycop.cli.common import FramesOption, OverwriteOption, ParamOption, Reading, app, check_file, refuse_options
+from hycop.cli.common import FramesOption, OverwriteOption, ParamOption, app, check_file, refuse_options
+from hycop.cli.reading import Reading
 from hycop.cli.terminal import say
 from hycop.data import Dataset
 from hycop.data.pdebench import PDEBENCH

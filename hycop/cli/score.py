@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,23 +18,27 @@ from hycop.cli.common import (
     BoundaryOption,
     DataOption,
     DictionaryOption,
+    ExecutorOption,
     FramesOption,
     JsonOption,
+    LayoutOption,
     OverwriteOption,
     ParamOption,
     ProgramOption,
-    Reading,
+    SchedulerOption,
     SchemeOption,
     SeedOption,
     ShapeOption,
     SplitOption,
     SplitsOption,
     TimesOption,
+    WorkersOption,
     app,
     boundary_of,
     check_boundaries,
     check_counts,
     check_file,
+    chosen_executor,
     program_of,
     refuse_options,
     report_json,
@@ -41,37 +46,37 @@ from hycop.cli.common import (
     times_of,
 )
 from hycop.cli.networks import evaluate_network
+from hycop.cli.reading import Reading
 from hycop.cli.rows import print_rows
 from hycop.cli.terminal import counted, say, tell
-from hycop.data import Dataset, checked_dataset_path, save
-from hycop.data.netcdf import SUFFIXES
-from hycop.data.pdebench import PDEBENCH, check_writable, write_pdebench
+from hycop.data import Dataset, dataset_writer
+from hycop.data.blocks import regrouped
+from hycop.data.layouts import checked_layout
+from hycop.data.pdebench import PDEBENCH, check_writable
 from hycop.errors import InvalidInputError
 from hycop.evaluation import SPLITTING, Row
+from hycop.executors import Executor
 from hycop.experiments.demo import demo
 from hycop.experiments.trial import Trial
-from hycop.files import checked_output, naming, output_folder
+from hycop.files import naming, output_folder
 from hycop.grid import Array, Grid
 from hycop.problems import find_problem, problems_with
 from hycop.progress import counting, describing
 from hycop.storage.network import is_network
 from hycop.surrogate import HyCOP
 
-LAYOUTS = {"hycop": SUFFIXES, "pdebench": PDEBENCH}
-"""Suffixes of the files that each layout writes."""
-
 
 @app.command()
 def data(
     name: Annotated[str, typer.Argument(metavar="PROBLEM", help="Problem, see 'hycop problems'.")],
-    file: Annotated[Path, typer.Argument(metavar="OUT.nc", help="File to write: .nc or .npz, .hdf5 with a layout.")],
+    file: Annotated[Path, typer.Argument(metavar="OUT.nc", help="File to write: .nc or .npz, .hdf5 with --layout.")],
     split: SplitOption = "train",
     samples: Annotated[int, typer.Option(help="Number of samples.")] = 1000,
     seed: SeedOption = 0,
     shape: ShapeOption = None,
     times: TimesOption = None,
     boundary: BoundaryOption = None,
-    layout: Annotated[str, typer.Option(help="hycop, or pdebench for compressible flow at given --times.")] = "hycop",
+    layout: LayoutOption = "hycop",
     overwrite: OverwriteOption = False,
     json_file: JsonOption = None,
 ) -> None:
@@ -80,22 +85,18 @@ def data(
     Example: hycop data adr2d train.nc --split train --samples 1000 --seed 0
     """
     chosen = find_problem(name)
-    _check_layout(layout, file, times)
-    checked_output(file) if layout == "pdebench" else checked_dataset_path(file)
-    check_file(file, overwrite)
+    check_file(checked_layout(layout, file), overwrite)
+    check_counts(**{"--samples": samples})
     where: dict[str, Any] = {"shape": shape_of(shape), "times": times_of(times), "boundary": boundary_of(boundary)}
-    if layout == "pdebench" and samples > 0:  # before hours of solving
+    if layout == "pdebench":  # before hours of solving
         few = chosen.queries(min(samples, 2), split, seed, **where)
         check_writable(few.setting, few.time)
-    with counting(samples, f"truth of {name}") as advance:
-        made = chosen.sample(samples, split, seed, progress=advance, **where)
-    if layout == "pdebench":
-        write_pdebench(made, file)
-    else:
-        save(made, file)
+    with counting(samples, f"truth of {name}") as advance, dataset_writer(file, samples, layout) as target:
+        for made in chosen.blocks(samples, split, seed, progress=advance, **where):
+            target.append(made)
     cells, error = "x".join(map(str, made.setting.grid.shape)), made.reference_error
     say(
-        f"{file}: {counted(made.samples, 'sample')} of {name}/{split} on {cells}, truth by {made.reference} with "
+        f"{file}: {counted(samples, 'sample')} of {name}/{split} on {cells}, truth by {made.reference} with "
         + ("no estimate of its error" if error is None else f"an estimated error of {error:.1e}"),
     )
     report_json(
@@ -110,16 +111,6 @@ def data(
             "reference_error": made.reference_error,
         },
     )
-
-
-def _check_layout(layout: str, file: Path, times: str | None) -> None:
-    if layout not in LAYOUTS:
-        raise InvalidInputError(f"--layout {layout}: the layouts are {', '.join(LAYOUTS)}")
-    if file.suffix.lower() not in LAYOUTS[layout]:
-        written = "; ".join(f"{name} writes {', '.join(suffixes)}" for name, suffixes in LAYOUTS.items())
-        raise InvalidInputError(f"--layout {layout} does not go with {file}: {written}")
-    if layout == "pdebench" and times is None:
-        raise InvalidInputError(f"{file}: in PDEBench files all samples have the same times; give --times, as 0.05,0.1")
 
 
 MetricOption = Annotated[list[str] | None, typer.Option(help=f"Metric, repeatable; rel_l2 and {SPLITTING} by default.")]
@@ -157,17 +148,24 @@ def evaluate_command(
     refinement: RefinementOption = None,
     compare: CompareOption = False,
     force: ForceOption = False,
+    executor: ExecutorOption = "local",
+    workers: WorkersOption = None,
+    scheduler: SchedulerOption = None,
     json_file: JsonOption = None,
 ) -> None:
     """Error, work and time of a trained model, classical schemes, or a program by hand, beside the dictionary's limit.
+
+    Data of more than 16 MiB are read or drawn, and judged, block by block; workers get a block each.
 
     Example: hycop evaluate adr2d --scheme all --split id --json schemes.json
     Example: hycop evaluate runs/adr --compare
     """
     check_counts(**{"--samples": samples, "--seeds": seeds, "--refinement": refinement})
     reading = Reading(samples, frames, shape, tuple(param or ()), boundary)
+    workforce = chosen_executor(executor, workers, scheduler)
     if is_network(name):
         own: dict[str, object] = {"scheme": scheme, "program": program, "dictionary": dictionary}
+        own["executor"] = None if executor == "local" else executor
         own |= {"refinement": refinement, "compare": compare or None, "force": force or None}
         refuse_options(f"for the {'baseline' if is_baseline(name) else 'network'} {name}", **own)
         _evaluate_learned(name, split, metric, data_file, reading, seed, seeds, times_of(times), json_file)
@@ -189,9 +187,9 @@ def evaluate_command(
     asked = _asked(trial, data_file, reading, split, seed=seed, seeds=seeds, times=times)
     if not force:
         _check_durations(trial, asked.times)
-    with naming(data_file, asked.per_sample):
+    with workforce, naming(data_file, asked.per_sample):
         check_boundaries(chosen, trial.dictionary, asked.grid, run=None if model is None or dictionary else Path(name))
-        rows = [row for datasets in asked.datasets for row in _judged(trial, datasets, model)]
+        rows = list(_judged(trial, asked, model, workforce))
     _tell_differences(model, name, data_file, asked.grid, chosen.name)
     print_rows(rows)
     report_json(json_file, {"rows": [row.to_json() for row in rows]})
@@ -239,11 +237,13 @@ def _tell_differences(model: HyCOP | None, name: str, data_file: Path | None, gr
 
 @dataclass(frozen=True)
 class Asked:
-    """Queries to judge by: for each split a dataset per seed, their grid and times, and how many a sample has."""
+    """Queries to judge by: for each split a dataset per seed, block by block; their grid and times, the samples of a
+    split, and how many queries a sample has."""
 
-    datasets: Iterable[list[Dataset]]
+    datasets: Iterable[Iterable[Iterable[Dataset]]]
     grid: Grid
     times: Array
+    samples: int
     per_sample: int = 1
 
 
@@ -271,8 +271,14 @@ def _asked(
 
 def _in_file(trial: Trial, file: Path, reading: Reading) -> Asked:
     name = trial.problem.name
-    given = reading.load(file, name, also=() if trial.model is None else problems_with(trial.problem.equation))
-    return Asked([[given]], given.setting.grid, given.query.time, given.times.shape[1] - 1)
+    stored = reading.open(file, name, also=() if trial.model is None else problems_with(trial.problem.equation))
+    blocks = (data for _, data in stored.blocks())
+    first = next(blocks)
+    return Asked([[chain([first], blocks)]], first.setting.grid, first.query.time, stored.samples, _later(first))
+
+
+def _later(data: Dataset) -> int:
+    return data.times.shape[1] - 1
 
 
 def _drawn(
@@ -290,15 +296,11 @@ def _drawn(
     chosen = trial.problem
     own = [time for split in splits for time in chosen.split(split).time]
     where: dict[str, Any] = {"shape": shape, "boundary": boundary or trial.boundary}
-
-    def drawn() -> Iterator[list[Dataset]]:
-        every = range(seed, seed + seeds)
-        for split in splits:
-            with counting(samples * seeds, f"truth of {chosen.name}/{split}") as advance:
-                made = [chosen.sample(samples, split, each, times=times, progress=advance, **where) for each in every]
-            yield made
-
-    return Asked(drawn(), chosen.grid(**where), np.array(own if times is None else times))
+    drawn = (
+        [regrouped(chosen.blocks(samples, split, each, times=times, **where)) for each in range(seed, seed + seeds)]
+        for split in splits
+    )
+    return Asked(drawn, chosen.grid(**where), np.array(own if times is None else times), samples * seeds)
 
 
 def _check_durations(trial: Trial, times: Array) -> None:
@@ -308,12 +310,13 @@ def _check_durations(trial: Trial, times: Array) -> None:
         raise InvalidInputError(f"--program: {error}; correct its durations, or use --force") from None
 
 
-def _judged(trial: Trial, datasets: Sequence[Dataset], model: HyCOP | None) -> list[Row]:
-    if model is not None:
-        datasets = [model.model.corrected_data(data) for data in datasets]
-    contenders = trial.contenders(datasets[0])
-    with counting(len(contenders) * len(datasets), f"methods on {datasets[0].split}") as advance:
-        return trial.rows(contenders, datasets, advance)
+def _judged(trial: Trial, asked: Asked, model: HyCOP | None, executor: Executor) -> Iterator[Row]:
+    """The rows of all splits; a model's corrections of coefficients hold for its opponents too."""
+    for datasets in asked.datasets:
+        if model is not None:
+            datasets = [map(model.model.corrected_data, blocks) for blocks in datasets]
+        with counting(asked.samples, "samples judged") as advance:
+            yield from trial.rows(datasets, executor, advance)
 
 
 @app.command(name="demo")

@@ -20,6 +20,12 @@ from hycop.plots import Figure
 from hycop.progress import describing
 from hycop.training import configured
 
+ProblemArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="PROBLEM", help="Only the parts about this problem; table frontier takes any, also file.py:name."
+    ),
+]
 PartOption = Annotated[
     list[str] | None,
     typer.Option(help="Compute this part only, repeatable; rows of other parts in the file of --json are kept."),
@@ -29,7 +35,7 @@ PartOption = Annotated[
 @app.command(name="table")
 def table_command(
     name: Annotated[str | None, typer.Argument(help="Table, see --list.")] = None,
-    problem: Annotated[str | None, typer.Argument(metavar="PROBLEM", help="Only the parts about this problem.")] = None,
+    problem: ProblemArgument = None,
     list_all: Annotated[bool, typer.Option("--list", help="List the tables, and those of the source paper.")] = False,
     names: Annotated[bool, typer.Option("--names", help="List the names of the tables, and nothing else.")] = False,
     part: PartOption = None,
@@ -48,11 +54,12 @@ def table_command(
 
     Example: hycop table schemes --json schemes.json --figures figures
     Example: hycop table fixed-time --part "adr2d unsplit" --json results/fixed-time.json
+    Example: hycop table frontier mine.py:problem --seeds 1
     """
     if list_all or names or name is None:
         _list(plain=names)
         return
-    chosen = find_table(name)
+    chosen = find_table(name) if problem is None else find_table(name).about(problem)
     check_counts(**{"--samples": samples, "--seeds": seeds})
     baselines = Bench.baseline_preset if preset is None else preset
     preset = chosen.preset if preset is None else preset

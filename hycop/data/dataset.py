@@ -29,6 +29,9 @@ RESERVED = frozenset({"sample", "time", "axis", "lengths", *OF_ANSWERS, *AXES, *
 NO_SEED = -1
 REAL = "fiub"  # kinds of dtype
 
+CHECKED_VALUES = 2**22
+"""Values that are checked at a time: the check must not take much more memory than the data."""
+
 UNEVEN = 1e-2
 """Largest relative deviation of a spacing from the mean: single precision leaves some 1e-4."""
 
@@ -251,13 +254,16 @@ def _shape_advice(shape: tuple[int, ...], setting: Setting) -> str:
 
 
 def _check_finite(states: Array, channels: Collection[str]) -> None:
-    finite = np.isfinite(states).reshape(*states.shape[:3], -1).all(axis=-1)
-    if not finite.all():
-        sample, time, channel = (int(position[0]) for position in np.nonzero(~finite))
-        raise InvalidInputError(
-            f"states: channel '{list(channels)[channel]}' has a NaN or infinite value in sample {sample}, "
-            f"time index {time}"
-        )
+    some = max(1, CHECKED_VALUES // states[0].size)
+    for first in range(0, states.shape[0], some):
+        part = states[first : first + some]
+        finite = np.isfinite(part).reshape(*part.shape[:3], -1).all(axis=-1)
+        if not finite.all():
+            sample, time, channel = (int(position[0]) for position in np.nonzero(~finite))
+            raise InvalidInputError(
+                f"states: channel '{list(channels)[channel]}' has a NaN or infinite value in sample {first + sample}, "
+                f"time index {time}"
+            )
 
 
 def _check_repeated(states: Array, times: Array) -> None:

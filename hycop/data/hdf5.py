@@ -9,13 +9,20 @@ which are checked. So is the size that a dataset claims, before anything is allo
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from math import prod
+from operator import index as as_index
 from pathlib import Path
 from typing import Any
 
-from hycop.errors import DatasetError, InvalidInputError
+import numpy as np
+
+from hycop.data.dataset import REAL
+from hycop.errors import DatasetError, HyCOPError, InvalidInputError
 from hycop.files import check_ratio, checked_input
+from hycop.grid import Array
 
 
 def checked_hdf5(path: str | os.PathLike[str]) -> Any:
@@ -78,3 +85,59 @@ def _claimed(name: str, dataset: Any) -> int:
     if stored_as.get_layout() == h5d.CHUNKED:
         cells = max(cells, prod(stored_as.get_chunk()))  # a chunk is read whole
     return cells * int(dataset.get_type().get_size())
+
+
+def array_of(file: Any, name: str, *ranks: int) -> Any:
+    """A dataset of the file, not loaded, of one of the ranks and of real numbers."""
+    if name not in file:
+        raise DatasetError(f"{file.filename}: {name} is missing; the file has {', '.join(sorted(file)[:8])}")
+    held = file[name]
+    if not hasattr(held, "dtype") or held.dtype.kind not in REAL:
+        raise DatasetError(f"{file.filename}: {name} does not hold real numbers")
+    if held.ndim not in ranks:
+        raise DatasetError(
+            f"{file.filename}: {name} has shape {held.shape}; {' or '.join(map(str, ranks))} axes are needed"
+        )
+    return held
+
+
+def finite_values(file: Any, name: str, values: Array, samples: range, frames: Array) -> Array:
+    """Values (sample, frame, …) in double precision, if all are finite."""
+    bad = ~np.isfinite(values).reshape(*values.shape[:2], -1).all(axis=2)
+    if bad.any():
+        sample, frame = (int(position[0]) for position in np.nonzero(bad))
+        raise DatasetError(
+            f"{file.filename}: {name} has a NaN or infinite value in sample {samples[sample]}, frame {frames[frame]}"
+        )
+    return values.astype(np.float64)
+
+
+def checked_frames(frames: Sequence[int] | None, count: int) -> Array:
+    """Indices of frames in increasing order; all ``count`` of them for None."""
+    try:
+        out = np.array(range(count) if frames is None else [as_index(frame) for frame in frames], dtype=np.int64)
+    except TypeError:
+        raise InvalidInputError(f"frames {frames}: a series of whole numbers is needed") from None
+    if not (out.size and (np.diff(out) > 0).all() and out[0] >= 0 and out[-1] < count):
+        raise InvalidInputError(f"frames {frames}: increasing numbers from 0 to {count - 1} are needed")
+    return out
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Any]:
+    """The open file; any exception about a damaged one becomes an error of one line."""
+    try:
+        with checked_hdf5(path) as file:
+            yield file
+    except DatasetError:
+        raise
+    except HyCOPError as error:
+        raise DatasetError(f"{path}: {error}") from None
+    except MemoryError:
+        raise DatasetError(f"{path}: too large for the memory of this machine; take fewer samples or frames") from None
+    except PermissionError:
+        raise DatasetError(f"{path}: cannot be read (permission denied)") from None
+    # h5py raises nearly every kind of exception for broken bytes
+    except Exception as error:
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise DatasetError(f"{path}: not a whole HDF5 file ({reason}); it may be damaged, copy it again") from None

@@ -9,26 +9,26 @@ these inside the file. There are no dates in it.
 
 from __future__ import annotations
 
-import errno
 import os
-import shutil
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hycop.data.dataset import REAL, Dataset
+import numpy as np
+
+from hycop.data.blocks import BlockWriter, outline
+from hycop.data.dataset import Dataset
 from hycop.data.hdf5 import checked_hdf5
-from hycop.data.layout import from_xarray, to_xarray
+from hycop.data.layout import Guard, from_xarray, to_xarray
 from hycop.data.npz import read_npz, write_npz
 from hycop.errors import DatasetError, HyCOPError, InvalidInputError, OutputError
-from hycop.files import checked_input, checked_output, replacing
+from hycop.files import checked_input, checked_output
+from hycop.grid import Array
 
 if TYPE_CHECKING:
     import xarray as xr
-
-HEADERS = 2**16
-"""Bytes that a netCDF-4 file may take beside its values."""
 
 SUFFIXES = (".nc", ".npz")
 
@@ -42,18 +42,43 @@ def checked_dataset_path(path: str | os.PathLike[str]) -> Path:
 
 def save(dataset: Dataset, path: str | os.PathLike[str]) -> None:
     """Write a dataset to an ``.nc`` or ``.npz`` file: whole, or not at all."""
+    with writer(path, dataset.samples) as target:
+        target.append(dataset)
+
+
+def writer(path: str | os.PathLike[str], samples: int) -> BlockWriter:
+    """Writes an ``.nc`` or ``.npz`` file block by block; an ``.npz`` is held in memory until its last block."""
     path = checked_dataset_path(path)
-    write = write_npz if path.suffix.lower() == ".npz" else _write_netcdf
-    with replacing(path) as temporary:
-        write(to_xarray(dataset), temporary)
+    return (_NpzWriter if path.suffix.lower() == ".npz" else _NetcdfWriter)(path, samples)
 
 
-def load(path: str | os.PathLike[str], problem: str | None = None, also: Collection[str] = ()) -> Dataset:
-    """Read a dataset from an ``.nc`` or ``.npz`` file. With ``problem``, refuse data of any other problem; ``also``
-    names other problems whose data are as good.
+def load(
+    path: str | os.PathLike[str],
+    problem: str | None = None,
+    also: Collection[str] = (),
+    samples: slice | None = None,
+) -> Dataset:
+    """Read a dataset from an ``.nc`` or ``.npz`` file, or only some of its ``samples``. With ``problem``, refuse data
+    of any other problem; ``also`` names other problems whose data are as good.
 
     A file that does not name its problem is taken to be of the one asked for.
     """
+    with _opened(path) as (file, guard):
+        part = file if samples is None or "sample" not in file.sizes else file.isel(sample=samples)
+        return from_xarray(part, problem, also, guard)
+
+
+def size_of(path: str | os.PathLike[str]) -> tuple[int, int]:
+    """The number of samples in an ``.nc`` or ``.npz`` file, and the bytes of one; nothing is loaded from an ``.nc``."""
+    with _opened(path) as (file, _):
+        samples = file.sizes.get("sample", 1)
+        held = (each for each in file.variables.values() if "sample" in each.dims)
+        return samples, sum(each.size * each.dtype.itemsize for each in held) // max(1, samples)
+
+
+@contextmanager
+def _opened(path: str | os.PathLike[str]) -> Iterator[tuple[xr.Dataset, Guard]]:
+    """The open file, and the guard under which its values are read."""
     path = Path(path)
     if not os.path.isdir(path) and path.suffix.lower() not in SUFFIXES:
         raise DatasetError(
@@ -65,7 +90,7 @@ def load(path: str | os.PathLike[str], problem: str | None = None, also: Collect
         with _readable(path):
             file = opened(path)
         with file:
-            return from_xarray(file, problem, also, lambda: _readable(path))
+            yield file, lambda: _readable(path)
     except DatasetError:
         raise
     except HyCOPError as error:
@@ -104,15 +129,46 @@ def _is_classic(path: Path) -> bool:
         return file.read(3) == b"CDF"
 
 
-def _write_netcdf(contents: xr.Dataset, path: Path) -> None:
-    encoding: dict[str, dict[str, Any]] = {str(name): {"_FillValue": None} for name in contents.variables}
-    if "untrusted_reason" in encoding:
-        encoding["untrusted_reason"]["dtype"] = "S1"  # characters, whose size is known before they are read
-    # HDF5 crashes the interpreter as it ends if a disk filled up while it wrote, so the space is checked before
-    values = sum(each.nbytes for each in contents.variables.values() if each.dtype.kind in REAL)
-    if shutil.disk_usage(path.parent).free < values + HEADERS:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    contents.to_netcdf(path, engine="h5netcdf", format="NETCDF4", encoding=encoding)
+class _NetcdfWriter(BlockWriter):
+    """The channels first, block by block; then, in the same file, all that is small."""
+
+    def begin(self, block: Dataset) -> None:
+        import h5netcdf
+
+        described = to_xarray(outline(block))
+        self.names = [channel.name for channel in block.setting.channels]
+        self.file = self.held.enter_context(h5netcdf.File(self.temporary, "w"))
+        variables = {name: described.variables[name] for name in self.names}
+        sizes = dict(variables[self.names[0]].sizes)
+        self.file.dimensions = {str(name): n for name, n in {**sizes, "sample": self.samples}.items()}
+        for name, variable in variables.items():
+            made = self.file.create_variable(name, tuple(map(str, variable.dims)), variable.dtype)
+            made.attrs.update(variable.attrs)
+
+    def states(self, first: int, block: Dataset) -> None:
+        for position, name in enumerate(self.names):
+            self.file.variables[name][first : first + block.samples] = block.states[:, :, position]
+
+    def finish(self, outline: Dataset) -> None:
+        self.held.close()
+        rest = to_xarray(outline).drop_vars(self.names)
+        encoding: dict[str, dict[str, Any]] = {str(name): {"_FillValue": None} for name in rest.variables}
+        if "untrusted_reason" in encoding:
+            encoding["untrusted_reason"]["dtype"] = "S1"  # characters, whose size is known before they are read
+        rest.to_netcdf(self.temporary, mode="a", engine="h5netcdf", format="NETCDF4", encoding=encoding)
+
+
+class _NpzWriter(BlockWriter):
+    """An archive has whole arrays, so all blocks are kept until the last."""
+
+    def begin(self, block: Dataset) -> None:
+        self.kept: list[Array] = []
+
+    def states(self, first: int, block: Dataset) -> None:
+        self.kept.append(block.states)
+
+    def finish(self, outline: Dataset) -> None:
+        write_npz(to_xarray(replace(outline, states=np.concatenate(self.kept))), self.temporary)
 
 
 def _open_netcdf(path: Path) -> xr.Dataset:

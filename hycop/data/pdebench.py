@@ -15,22 +15,21 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from operator import index as as_index
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hycop.channels import gas_channels
+from hycop.data.blocks import BlockWriter
 from hycop.data.dataset import REAL, RESERVED, Dataset, box_length
 from hycop.data.gas import decode, encode
-from hycop.data.hdf5 import checked_hdf5
-from hycop.errors import DatasetError, HyCOPError, InvalidInputError
-from hycop.files import check_claim, checked_output, naming, replacing
+from hycop.data.hdf5 import array_of, checked_frames, finite_values, opened
+from hycop.errors import DatasetError, InvalidInputError
+from hycop.files import check_claim, naming
 from hycop.grid import AXES, Array, Grid, restrict
 from hycop.query import Channel, Setting
 
@@ -60,7 +59,7 @@ class PDEBenchFile:
         problem: str = "unknown",
     ) -> None:
         self.path, self.problem = Path(path), problem
-        with _opened(self.path) as file:
+        with opened(self.path) as file:
             self.attributes = {str(name): _plain(value) for name, value in file.attrs.items()}
             self._layout = _layout_of(file)
             self.times = self._layout.times
@@ -99,10 +98,10 @@ class PDEBenchFile:
         chosen = range(self.samples)[samples]
         if not len(chosen) or chosen.step < 0:
             raise InvalidInputError(f"samples {samples}: some of the {self.samples} are needed, in their order")
-        at = _checked_frames(frames, len(self.times))
+        at = checked_frames(frames, len(self.times))
         values = len(chosen) * at.size * len(self._layout.names) * prod(self.shape)
         check_claim("this part of the file", values * np.dtype(np.float64).itemsize)
-        with _opened(self.path) as file:
+        with opened(self.path) as file:
             states = self._layout.read(file, chosen, at)
         if self.is_gas:
             self._check_positive(states, chosen, at)
@@ -134,39 +133,67 @@ class PDEBenchFile:
 
 
 def check_writable(setting: Setting, times: Array) -> None:
-    """Refuses what a PDEBench file cannot hold."""
-    if setting.channels != gas_channels(setting.grid.axes):
-        names = ", ".join(channel.name for channel in gas_channels(setting.grid.axes))
-        raise InvalidInputError(f"PDEBench files of other states than {names} are not written")
+    """Refuses what a PDEBench file cannot hold: one grid, one series of times and one set of parameters for all its
+    samples."""
     for name, values in {"times": times, "lengths": setting.grid.lengths, **setting.params}.items():
         if (values != values[:1]).any():
-            raise InvalidInputError(f"'{name}' differs between samples, which a PDEBench file cannot hold")
+            raise InvalidInputError(
+                f"'{name}' differs between samples, which a PDEBench file cannot hold; The Well's can (--layout well)"
+            )
 
 
 def write_pdebench(dataset: Dataset, path: str | os.PathLike[str], mach: float | None = None) -> None:
-    """Write a compressible dataset as PDEBench does: float32, parameters as attributes, one time more than frames.
+    """Write a dataset as PDEBench does, see ``PDEBenchWriter``."""
+    with PDEBenchWriter(path, dataset.samples, mach) as target:
+        target.append(dataset)
 
-    Such a file has one grid, one series of times and one set of parameters for all its samples.
+
+class PDEBenchWriter(BlockWriter):
+    """Writes a PDEBench file block by block: float32, parameters as attributes, one time more than frames.
+
+    A compressible flow is written as density, velocities and pressure; any other state as ``tensor``, with an axis of
+    channels at its end if there are several.
     """
-    path = checked_output(path)
-    setting = dataset.setting
-    check_writable(setting, dataset.times)
-    flat = dataset.states.reshape(-1, *dataset.states.shape[2:])
-    values = decode(flat, setting.param("gamma")[0]).reshape(dataset.states.shape).astype(np.float32)
-    times = dataset.times[0]
-    step = times[-1] - times[-2] if times.size > 1 else 1.0
-    import h5py
 
-    with replacing(path) as temporary, h5py.File(temporary, "w") as file:
+    def __init__(self, path: str | os.PathLike[str], samples: int, mach: float | None = None) -> None:
+        super().__init__(path, samples)
+        self.mach = mach
+
+    def begin(self, block: Dataset) -> None:
+        import h5py
+
+        self.file = self.held.enter_context(h5py.File(self.temporary, "w"))
+        grid, channels = block.setting.grid, block.setting.channels
+        self.is_gas = channels == gas_channels(grid.axes) and "gamma" in block.setting.params
+        leading = (self.samples, block.times.shape[1], *grid.shape)
+        for name in _gas_names(grid.axes) if self.is_gas else ():
+            self.file.create_dataset(name, leading, "f4")
+        if not self.is_gas:
+            self.file.create_dataset("tensor", leading + ((len(channels),) if len(channels) > 1 else ()), "f4")
+
+    def states(self, first: int, block: Dataset) -> None:
+        setting, rows = block.setting, slice(first, first + block.samples)
+        check_writable(setting, block.times)
+        if not self.is_gas:
+            last = np.moveaxis(block.states, 2, -1)
+            self.file["tensor"][rows] = last if last.shape[-1] > 1 else last[..., 0]
+            return
+        flat = block.states.reshape(-1, *block.states.shape[2:])
+        values = decode(flat, setting.param("gamma")[0]).reshape(block.states.shape)
         for position, name in enumerate(_gas_names(setting.grid.axes)):
-            file[name] = values[:, :, position]
-        file["t-coordinate"] = np.append(times, times[-1] + step).astype(np.float32)
-        for letter, cells, length in zip(AXES, setting.grid.shape, setting.grid.lengths[0], strict=False):
-            file[f"{letter}-coordinate"] = ((np.arange(cells) + 0.5) * length / cells).astype(np.float32)
-        for name, values in setting.params.items():
-            file.attrs[name] = float(values[0])
-        if mach is not None:
-            file.attrs["M"] = mach
+            self.file[name][rows] = values[:, :, position]
+
+    def finish(self, outline: Dataset) -> None:
+        check_writable(outline.setting, outline.times)
+        times, grid = outline.times[0], outline.setting.grid
+        step = times[-1] - times[-2] if times.size > 1 else 1.0
+        self.file["t-coordinate"] = np.append(times, times[-1] + step).astype(np.float32)
+        for letter, cells, length in zip(AXES, grid.shape, grid.lengths[0], strict=False):
+            self.file[f"{letter}-coordinate"] = ((np.arange(cells) + 0.5) * length / cells).astype(np.float32)
+        for name in outline.setting.params:
+            self.file.attrs[name] = float(outline.setting.param(name)[0])
+        if self.mach is not None:
+            self.file.attrs["M"] = self.mach
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,9 +218,9 @@ class _Layout(ABC):
 class _Gas(_Layout):
     @classmethod
     def of(cls, file: Any) -> _Gas:
-        axes = len(_array(file, "density", *(2 + axes for axes in range(1, 1 + len(AXES)))).shape) - 2
+        axes = len(array_of(file, "density", *(2 + axes for axes in range(1, 1 + len(AXES)))).shape) - 2
         names = _gas_names(axes)
-        shapes = {name: _array(file, name, 2 + axes).shape for name in names}
+        shapes = {name: array_of(file, name, 2 + axes).shape for name in names}
         for name, shape in shapes.items():
             if shape != shapes["density"]:
                 raise DatasetError(f"{file.filename}: {name} has shape {shape}, but density has {shapes['density']}")
@@ -210,7 +237,7 @@ class _Tensor(_Layout):
         axes = sum(f"{letter}-coordinate" in file for letter in AXES)
         if not axes:
             raise DatasetError(f"{file.filename}: x-coordinate is missing, so the axes of 'tensor' are not known")
-        shape = _array(file, "tensor", 2 + axes, 3 + axes).shape
+        shape = array_of(file, "tensor", 2 + axes, 3 + axes).shape
         samples, frames, *space = shape[: 2 + axes]
         names = ("tensor",) * (shape[-1] if len(shape) == 3 + axes else 1)
         return cls(names, samples, tuple(space), *_coordinates(file, frames, space, "{}-coordinate"))
@@ -228,7 +255,7 @@ class _Groups(_Layout):
     @classmethod
     def of(cls, file: Any) -> _Groups:
         keys = tuple(sorted(file))
-        frames, *space, channels = _array(file, f"{keys[0]}/data", 3, 4, 5).shape
+        frames, *space, channels = array_of(file, f"{keys[0]}/data", 3, 4, 5).shape
         grid = _coordinates(file, frames, space, keys[0] + "/grid/{}")
         return cls(("data",) * channels, len(keys), tuple(space), *grid, keys)
 
@@ -236,11 +263,11 @@ class _Groups(_Layout):
         out = np.empty((len(samples), frames.size, len(self.names), *self.shape))
         for row, sample in enumerate(samples):
             name = f"{self.keys[sample]}/data"
-            held = _array(file, name, 2 + len(self.shape))
+            held = array_of(file, name, 2 + len(self.shape))
             if held.shape != (self.times.size, *self.shape, len(self.names)):
                 raise DatasetError(f"{file.filename}: {name} has shape {held.shape}, not that of sample 0")
             self._check_coordinates(file, self.keys[sample])
-            values = _finite(file, name, held[frames][None], samples[row : row + 1], frames)
+            values = finite_values(file, name, held[frames][None], samples[row : row + 1], frames)
             out[row] = np.moveaxis(values[0], -1, 1)
         return out
 
@@ -288,24 +315,10 @@ def _plain(value: Any) -> float | str:
     return float(number.item()) if number.size == 1 and number.dtype.kind in REAL else str(value)
 
 
-def _array(file: Any, name: str, *ranks: int) -> Any:
-    """A dataset of the file, not loaded, of one of the ranks and of real numbers."""
-    if name not in file:
-        raise DatasetError(f"{file.filename}: {name} is missing; the file has {', '.join(sorted(file)[:8])}")
-    held = file[name]
-    if not hasattr(held, "dtype") or held.dtype.kind not in REAL:
-        raise DatasetError(f"{file.filename}: {name} does not hold real numbers")
-    if held.ndim not in ranks:
-        raise DatasetError(
-            f"{file.filename}: {name} has shape {held.shape}; {' or '.join(map(str, ranks))} axes are needed"
-        )
-    return held
-
-
 def _coordinates(file: Any, frames: int, space: Sequence[int], key: str) -> tuple[Array, Array]:
     """The times of the frames and the lengths of the box."""
     name = key.format("t")
-    held = _array(file, name, 1)
+    held = array_of(file, name, 1)
     if held.size not in (frames, frames + 1):
         raise DatasetError(
             f"{file.filename}: {name} has {held.size} times for {frames} frames; one each, or one too many"
@@ -316,53 +329,13 @@ def _coordinates(file: Any, frames: int, space: Sequence[int], key: str) -> tupl
     lengths = np.ones(len(space))
     for axis, (letter, cells) in enumerate(zip(AXES, space, strict=False)):
         name = key.format(letter)
-        held = _array(file, name, 1)
+        held = array_of(file, name, 1)
         if held.size != cells or cells < 2:
             raise DatasetError(f"{file.filename}: {name} has {held.size} entries for {cells} cells; two at least")
         lengths[axis] = box_length(name, np.asarray(held[...], dtype=np.float64))
     return times[:frames], lengths
 
 
-def _finite(file: Any, name: str, values: Array, samples: range, frames: Array) -> Array:
-    bad = ~np.isfinite(values).reshape(*values.shape[:2], -1).all(axis=2)
-    if bad.any():
-        sample, frame = (int(position[0]) for position in np.nonzero(bad))
-        raise DatasetError(
-            f"{file.filename}: {name} has a NaN or infinite value in sample {samples[sample]}, frame {frames[frame]}"
-        )
-    return values.astype(np.float64)
-
-
 def _part(file: Any, name: str, samples: range, frames: Array) -> Array:
     """Some samples and frames of a dataset; nothing else is read from the disk."""
-    return _finite(file, name, file[name][samples.start : samples.stop : samples.step, frames], samples, frames)
-
-
-def _checked_frames(frames: Sequence[int] | None, count: int) -> Array:
-    try:
-        out = np.array(range(count) if frames is None else [as_index(frame) for frame in frames], dtype=np.int64)
-    except TypeError:
-        raise InvalidInputError(f"frames {frames}: a series of whole numbers is needed") from None
-    if not (out.size and (np.diff(out) > 0).all() and out[0] >= 0 and out[-1] < count):
-        raise InvalidInputError(f"frames {frames}: increasing numbers from 0 to {count - 1} are needed")
-    return out
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[Any]:
-    """The open file; any exception about a damaged one becomes an error of one line."""
-    try:
-        with checked_hdf5(path) as file:
-            yield file
-    except DatasetError:
-        raise
-    except HyCOPError as error:
-        raise DatasetError(f"{path}: {error}") from None
-    except MemoryError:
-        raise DatasetError(f"{path}: too large for the memory of this machine; take fewer samples or frames") from None
-    except PermissionError:
-        raise DatasetError(f"{path}: cannot be read (permission denied)") from None
-    # h5py raises nearly every kind of exception for broken bytes
-    except Exception as error:
-        reason = next(iter(str(error).splitlines()), type(error).__name__)
-        raise DatasetError(f"{path}: not a whole HDF5 file ({reason}); it may be damaged, copy it again") from None
+    return finite_values(file, name, file[name][samples.start : samples.stop : samples.step, frames], samples, frames)

@@ -1,6 +1,6 @@
 """Contenders, their rows, the limit of a dictionary, and opponents at equal work."""
 
-from hycop.evaluation.comparison import SPLITTING, check_metrics, evaluate
+from hycop.evaluation.comparison import SPLITTING, check_metrics, evaluate, evaluate_blocks
 from hycop.evaluation.contender import ByHand, Composed, Composing, Contender, Solver, Timed, Writer, composed, timed
 from hycop.evaluation.frame import frame
 from hycop.evaluation.limits import LIMIT_SCHEME, DictionaryLimit, Limit, limit
@@ -36,6 +36,7 @@ __all__ = [
     "composed",
     "errors_of",
     "evaluate",
+    "evaluate_blocks",
     "family",
     "frame",
     "ladder",

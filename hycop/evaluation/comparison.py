@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 from math import nan
 from typing import Any
 
+import numpy as np
+
 from hycop.data import Dataset
-from hycop.errors import InvalidInputError
+from hycop.errors import InvalidInputError, SampleError
 from hycop.evaluation.contender import Contender, timed
 from hycop.evaluation.limits import LIMIT_SCHEME, DictionaryLimit, Limit
-from hycop.evaluation.row import LIMIT, Row, merged
+from hycop.evaluation.row import LIMIT, Row, merged, pooled
+from hycop.executors import Executor
 from hycop.grid import Array
 from hycop.metrics import find_metric, rel_l2
 from hycop.query import Setting
@@ -52,6 +56,60 @@ def evaluate(
     rows = merged(tables)
     name = _limit_name(reached, [row.value for row in rows if row.is_limit])
     return [replace(row, method=name) if row.is_limit else row for row in rows]
+
+
+@dataclass(frozen=True)
+class Judging:
+    """``evaluate`` on each of some blocks of data: what an executor spreads over its workers."""
+
+    contenders: tuple[Contender, ...]
+    blocks: tuple[Dataset, ...]
+    limit_of: DictionaryLimit | None = None
+    metrics: tuple[str, ...] | None = None
+    reported_variables: ReportedVariables | None = None
+    before: int = 0
+    """Queries before those of the blocks, from which errors count."""
+
+    def __call__(self, first: int, count: int) -> Array:
+        """The rows of some of the blocks, one list each."""
+        out = np.full(count, None, dtype=object)
+        how: dict[str, Any] = {"metrics": self.metrics, "reported_variables": self.reported_variables}
+        for place in range(count):
+            try:
+                out[place] = evaluate(self.contenders, [self.blocks[first + place]], limit_of=self.limit_of, **how)
+            except SampleError as error:
+                before = self.before + sum(map(_queries, self.blocks[: first + place]))
+                raise error.at(before + error.sample, error.place) from None
+        return out
+
+
+def _queries(data: Dataset) -> int:
+    return data.samples * (data.times.shape[1] - 1)
+
+
+def evaluate_blocks(
+    contenders: Sequence[Contender],
+    blocks: Iterable[Dataset],
+    executor: Executor,
+    *,
+    together: int = 1,
+    limit_of: DictionaryLimit | None = None,
+    metrics: Sequence[str] | None = None,
+    reported_variables: ReportedVariables | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> list[Row]:
+    """``evaluate`` for one dataset that is larger than memory: the means over the samples of all its blocks, of which
+    ``together`` are held at a time, one for each worker."""
+    tables: list[list[Row]] = []
+    waiting, before = iter(blocks), 0
+    chosen = None if metrics is None else tuple(metrics)
+    while some := tuple(islice(waiting, together)):
+        job = Judging(tuple(contenders), some, limit_of, chosen, reported_variables, before)
+        tables += list(executor.map(job, len(some)))
+        before += sum(map(_queries, some))
+        if progress is not None:
+            progress(sum(block.samples for block in some))
+    return pooled(tables)
 
 
 def check_metrics(metrics: Sequence[str] | None, limit_of: DictionaryLimit | None) -> tuple[str, ...]:

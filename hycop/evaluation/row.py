@@ -123,6 +123,29 @@ def merged(tables: Sequence[Sequence[Row]]) -> list[Row]:
     return [_mean(rows) for rows in groups.values()]
 
 
+def pooled(tables: Sequence[Sequence[Row]]) -> list[Row]:
+    """Merges the tables of the blocks of one dataset: means over all samples."""
+    if len(tables) == 1:
+        return list(tables[0])
+    groups: dict[tuple[object, ...], list[Row]] = {}
+    for row in (row for rows in tables for row in rows):
+        groups.setdefault(row.place, []).append(row)
+    return [_over_samples(rows) for rows in groups.values()]
+
+
+def _over_samples(rows: Sequence[Row]) -> Row:
+    weights = [row.samples for row in rows]
+
+    def mean(field: str) -> float:
+        return float(np.average([getattr(row, field) for row in rows], weights=weights))
+
+    means: dict[str, Any] = {field: mean(field) for field in ("value", "work", "limit", "seconds_per_sample")}
+    ends = [float(end) for row in rows for end in str(row.time).split("..")]
+    time = rows[0].time if min(ends) == max(ends) else f"{min(ends):g}..{max(ends):g}"
+    method = max((row.method for row in rows), key=_limit_order)
+    return replace(rows[0], method=method, samples=sum(weights), time=time, **means)
+
+
 def _mean(rows: Sequence[Row]) -> Row:
     if len(rows) == 1:
         return rows[0]

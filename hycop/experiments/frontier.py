@@ -3,7 +3,7 @@
 For every problem: HyCOP's models for several amounts of work, classical splittings, the unsplit solver with several
 time steps, and the monolithic baselines. Each is timed in the same process with the same threads, alone (``batch=1``)
 and in a batch of 64; its error is that of the whole batch, so both rows have it. Work stands beside, and what training
-took.
+took. The table can be about any problem, also one of your own: ``hycop table frontier file.py:name``.
 
 Summary, for each error level and batch: ``fewest seconds`` of a method that is at least as accurate, with the name of
 the method, and how many times those seconds HyCOP takes. For each baseline: its error over that of HyCOP's most
@@ -62,7 +62,8 @@ def measured(contenders: Sequence[Contender], family: str, data: Dataset) -> Ite
 
 
 def _data(bench: Bench, name: str, seed: int) -> list[Dataset]:
-    return [bench.data(name, split, seed, max(BATCHES)) for split in SPLITS]
+    own = find_problem(name).splits
+    return [bench.data(name, split, seed, max(BATCHES)) for split in SPLITS if split in own]
 
 
 def splittings(name: str, data: Dataset) -> list[Contender]:
@@ -122,6 +123,10 @@ def _baselines(name: str) -> Part:
         return found
 
     return rows
+
+
+def _parts(name: str) -> Mapping[str, Part]:
+    return {name: _learned(name), f"{name} classical": _classical(name)}
 
 
 def _points(rows: Sequence[Row]) -> dict[tuple[str, str, str], list[Row]]:
@@ -208,12 +213,12 @@ TABLE = Table(
     "frontier",
     "error against seconds and work, and who is ahead where",
     {
-        **{name: _learned(name) for name in PROBLEMS},
-        **{f"{name} classical": _classical(name) for name in PROBLEMS},
+        **{part: rows for name in PROBLEMS for part, rows in _parts(name).items()},
         **{f"{name} baselines": _baselines(name) for name in BASELINES},
     },
     figures,
     samples=max(BATCHES),
     preset="quick",
     summary=summary,
+    any_problem=_parts,
 )

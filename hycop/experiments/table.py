@@ -14,6 +14,7 @@ from hycop.experiments.bench import Bench
 from hycop.experiments.fixtures import FOLDER, fixture_version
 from hycop.files import read_text
 from hycop.plots import Figure
+from hycop.problems import PROBLEMS
 
 Part = Callable[[Bench, int], list[Row]]
 """The rows of a part of a table for a seed."""
@@ -43,6 +44,7 @@ class Table:
 
     ``fixtures`` are files of other solvers, used if ``HYCOP_FIXTURES`` has them. ``samples`` (per split and seed),
     ``preset`` and ``seeds`` are its own unless told otherwise. A ``summary`` compares parts with each other.
+    ``any_problem`` makes parts about a problem by its name, for tables that are not about some problems only.
     """
 
     name: str
@@ -54,6 +56,13 @@ class Table:
     preset: str = "laptop"
     seeds: int = 3
     summary: Summary = no_summary
+    any_problem: Callable[[str], Mapping[str, Part]] | None = None
+
+    def about(self, problem: str) -> Table:
+        """The table with parts about a problem, also one of one's own, if it can be about any."""
+        if self.any_problem is None or problem not in PROBLEMS:
+            return self
+        return replace(self, parts={**self.any_problem(problem), **self.parts})
 
     def named_parts(self, names: Sequence[str] | None) -> Mapping[str, Part]:
         """Some of the parts, in their order; all of them for None."""

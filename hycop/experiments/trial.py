@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 
@@ -21,8 +22,10 @@ from hycop.evaluation import (
     Solver,
     check_metrics,
     composed,
-    evaluate,
+    evaluate_blocks,
+    merged,
 )
+from hycop.executors import Executor, LocalExecutor
 from hycop.grid import Array
 from hycop.policy import exact_covers
 from hycop.problems import Problem
@@ -103,20 +106,33 @@ class Trial:
 
     def rows(
         self,
-        contenders: Sequence[Contender],
-        datasets: Sequence[Dataset],
+        datasets: Iterable[Iterable[Dataset]],
+        executor: Executor | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> list[Row]:
-        """The rows of contenders on the datasets of one split, and the limit of the dictionary."""
+        """The rows of all contenders on the datasets of one split, each given block by block, and the limit of the
+        dictionary. Contenders that depend on data are chosen by the first block."""
         cover = None if self.model is None else self.model.model.gate.cover
-        return evaluate(
-            contenders,
-            datasets,
-            limit_of=DictionaryLimit(self.dictionary, self.label, self.refinement, cover),
-            metrics=self.metrics,
-            reported_variables=self.problem.reported_variables,
-            progress=progress,
-        )
+        workforce = executor or LocalExecutor()
+        tables: list[list[Row]] = []
+        contenders: list[Contender] = []
+        for blocks in datasets:
+            parts = iter(blocks)
+            first = next(parts)
+            contenders = contenders or self.contenders(first)
+            tables.append(
+                evaluate_blocks(
+                    contenders,
+                    chain([first], parts),
+                    workforce,
+                    together=getattr(workforce, "workers", 1),
+                    limit_of=DictionaryLimit(self.dictionary, self.label, self.refinement, cover),
+                    metrics=self.metrics,
+                    reported_variables=self.problem.reported_variables,
+                    progress=progress,
+                )
+            )
+        return merged(tables)
 
     def check_durations(self, times: Array) -> None:
         """Refuses a hand-written program in which some process does not run for the query time T."""

@@ -23,7 +23,9 @@ class Solution(NamedTuple):
 def draw_field(
     axes: Axes, u: Array, lengths: Sequence[float], title: str, *, colorbar: bool = True, **options: float | str
 ) -> None:
-    """One channel of one sample: a line in 1D, an image in 2D, the middle slice in 3D."""
+    """One channel of one sample: a line in 1D, an image in 2D, the middle slice in 3D, which says so."""
+    if u.ndim == 3:
+        axes.set_xlabel("middle slice along z", fontsize=7)
     u = slice_of(u)
     if u.ndim == 1:
         axes.plot((np.arange(u.size) + 0.5) * lengths[0] / u.size, u, color=COLOURS[0])

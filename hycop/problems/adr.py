@@ -7,10 +7,11 @@ Péclet number c L/D and Damköhler number r L/c vary through the parameters; so
 travel at c + 2√(r D).
 
 Ranges, families and times are those of the paper's appendix (2D: ``adr2d``, and its source task ``ad2d``; 1D:
-``ad1d``). Where the paper names a family without numbers, the widths below are this project's choice; out of
-distribution, either interval of a parameter is drawn with equal chance. Query times: fixed for the splits ``id`` and
-``ood``, a range for ``train``; ``trajectory`` spans the snapshots of long-horizon tests (T/10 to 2T; 0.02 to 0.4 for
-``adr2d``). The single-process problems (``advection2d``, …) use the same ranges.
+``ad1d``). ``adr3d`` is ours: ``adr2d`` with a third axis, and twice the widths of what is narrow, so that 48 cells
+along an axis resolve the truth. Where the paper names a family without numbers, the widths below are this project's
+choice; out of distribution, either interval of a parameter is drawn with equal chance. Query times: fixed for the
+splits ``id`` and ``ood``, a range for ``train``; ``trajectory`` spans the snapshots of long-horizon tests (T/10 to 2T;
+0.02 to 0.4 for ``adr2d``). The single-process problems (``advection2d``, …) use the same ranges.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import ceil, prod
 
+from hycop.boundary import PLAIN
 from hycop.dictionary import Dictionary
 from hycop.grid import AXES
 from hycop.pde import Coefficient, Equation, Kind, per_axis
@@ -31,7 +33,7 @@ from hycop.primitives import (
     SpectralDiffusion,
     UpwindAdvection,
 )
-from hycop.problems.definition import Problem, Split
+from hycop.problems.definition import ESTIMATED, Problem, Settings, Split
 from hycop.problems.draw import Intervals
 from hycop.problems.initial_conditions import (
     Bump,
@@ -47,7 +49,7 @@ from hycop.problems.initial_conditions import (
     scalar,
 )
 from hycop.query import Channel
-from hycop.references import FiniteVolumeReference, FourierReference, Reference
+from hycop.references import FiniteVolumeReference, FourierReference, Reference, VariableReference
 
 KINDS: Mapping[str, Kind] = {"advection": "velocity", "diffusion": "diffusivity"}
 LETTERS = {"advection": "c", "diffusion": "D", "reaction": "r"}
@@ -71,7 +73,7 @@ SOLVERS: Mapping[str, Mapping[str, Primitive]] = {
     },
 }
 
-PARAMETERS_2D: Mapping[str, Mapping[str, Intervals]] = {
+PARAMETERS: Mapping[str, Mapping[str, Intervals]] = {
     "id": {"c": [(0.2, 1.5)], "D": [(0.05, 0.2)], "r": [(0.1, 1.0)]},
     "ood": {
         "c": [(0.1, 0.2), (1.5, 2.5)],
@@ -79,28 +81,39 @@ PARAMETERS_2D: Mapping[str, Mapping[str, Intervals]] = {
         "r": [(0.05, 0.1), (1.0, 2.5)],
     },
 }
-INITIAL_2D: Mapping[str, Mapping[str, Profile]] = {
-    "id": {
-        "gaussian": Bump((0.05, 0.1)),
-        "smoothed step": Step((0.02, 0.05)),
-        "ring": Ring(),
-        "diagonal stripes": Wave(1, 3),
-        "multi-gaussian": Bumps((0.05, 0.1)),
-        "sigmoid": Sigmoid(),
-    },
-    "ood": {
-        "narrow gaussian": Bump((0.02, 0.04)),
-        "wide gaussian": Bump((0.25, 0.4)),
-        "near saturation": Near(0.9, 0.1),
-        "near extinction": Near(0.0, 0.05),
-        "high-frequency": Wave(4, 6),
-        "sharp front": Step((0.012, 0.02)),
-    },
-}
+
+
+def _families(finest: float) -> Mapping[str, Mapping[str, Profile]]:
+    """The initial states of more than one dimension; ``finest`` scales the widths of what is narrow."""
+
+    def scaled(low: float, high: float) -> tuple[float, float]:
+        return finest * low, finest * high
+
+    return {
+        "id": {
+            "gaussian": Bump(scaled(0.05, 0.1)),
+            "smoothed step": Step(scaled(0.02, 0.05)),
+            "ring": Ring(scaled(0.03, 0.06)),
+            "diagonal stripes": Wave(1, 3),
+            "multi-gaussian": Bumps(scaled(0.05, 0.1)),
+            "sigmoid": Sigmoid(),
+        },
+        "ood": {
+            "narrow gaussian": Bump(scaled(0.02, 0.04)),
+            "wide gaussian": Bump((0.25, 0.4)),
+            "near saturation": Near(0.9, 0.1),
+            "near extinction": Near(0.0, 0.05),
+            "high-frequency": Wave(4, 6),
+            "sharp front": Step(scaled(0.012, 0.02)),
+        },
+    }
+
+
 PARAMETERS_1D: Mapping[str, Mapping[str, Intervals]] = {
     "id": {"c": [(0.5, 3.0)], "D": [(0.01, 0.5)]},
     "ood": {"c": [(0.1, 0.5), (3.0, 5.0)], "D": [(0.001, 0.01), (0.5, 1.0)]},
 }
+INITIAL_2D, INITIAL_3D = _families(1.0), _families(2.0)
 STEP_1D = (0.002, 0.002)  # an eighth of a cell of the 64: a step on any grid that is asked, yet smooth on the truth's
 INITIAL_1D: Mapping[str, Mapping[str, Profile]] = {
     "id": {
@@ -117,18 +130,30 @@ INITIAL_1D: Mapping[str, Mapping[str, Profile]] = {
         "multi-step": Steps(STEP_1D),
     },
 }
-FINEST = {1: 2048, 2: 128}
+FINEST = {1: 2048, 2: 128, 3: 48}
 FINE_CELLS = 2**20
-FINEST_WITH_ENDS = {1: 512, 2: 128}  # the finite-volume truth costs the cube of the cells along an axis
+FINEST_WITH_ENDS = {1: 512, 2: 128, 3: 48}  # the finite-volume truth costs the cube of the cells along an axis
+LEAST_REFINEMENT = {1: 4, 2: 4, 3: 2}  # in 3D each doubling costs eight times the memory
+ESTIMATED_3D = 1
+SETTINGS_3D: Settings = {"shape": (16, 16, 16), "target": "limit"}
+"""Training on 16³, where a sample costs an eighth: features do not depend on the grid, and programs that are fitted to
+the limit of the dictionary do not make up for an error of the coarse grid."""
+
+PRESETS_3D: Mapping[str, Settings] = {
+    "quick": {"samples": 64, "tries": 2, "rounds": 2},
+    "laptop": {"samples": 128, "validation": 200, "tries": 3},
+}
 
 
 def _reference(processes: frozenset[str], boundary: tuple[str, ...], shape: tuple[int, ...]) -> Reference:
-    """At least four times finer than asked, and fine enough for the initial states."""
+    """At least four times finer than asked (twice in 3D), and fine enough for the initial states."""
     closed = set(boundary) == {"periodic"}
     cells = (FINEST if closed else FINEST_WITH_ENDS)[len(shape)]
     # a thin grid is not refined beyond what a sample may hold
     room = int((FINE_CELLS / prod(shape)) ** (1 / len(shape)))
-    refinement = max(4, min(ceil(cells / min(shape)), room))
+    refinement = max(LEAST_REFINEMENT[len(shape)], min(ceil(cells / min(shape)), room))
+    if not set(boundary) <= PLAIN:
+        return VariableReference(processes, refinement)
     return FourierReference(processes, refinement) if closed else FiniteVolumeReference(processes, refinement)
 
 
@@ -172,7 +197,8 @@ def _equation(name: str, axes: int, processes: tuple[str, ...]) -> Equation:
 
 def _problem(name: str, axes: int, processes: tuple[str, ...], train: tuple[float, float], horizon: float) -> Problem:
     equation = _equation(name, axes, processes)
-    parameters, initial = (PARAMETERS_1D, INITIAL_1D) if axes == 1 else (PARAMETERS_2D, INITIAL_2D)
+    parameters = PARAMETERS_1D if axes == 1 else PARAMETERS
+    initial = {1: INITIAL_1D, 2: INITIAL_2D, 3: INITIAL_3D}[axes]
 
     def split(kind: str, time: tuple[float, float]) -> Split:
         ranges = {name: parameters[kind][name[0]] for name in equation.coefficients}
@@ -182,8 +208,8 @@ def _problem(name: str, axes: int, processes: tuple[str, ...], train: tuple[floa
         name=name,
         equation=equation,
         behaviour=f"scalar u in [0, 1]; splits id and ood at T={horizon:g}, train at T in [{train[0]:g}, {train[1]:g}]",
-        shape=(64,) if axes == 1 else (32, 32),
-        lengths=(10.0,) if axes == 1 else (1.0, 1.0),
+        shape=(64,) if axes == 1 else (32,) * axes,
+        lengths=(10.0,) if axes == 1 else (1.0,) * axes,
         boundary=("periodic",) * axes,
         splits={
             "train": split("id", train),
@@ -195,11 +221,15 @@ def _problem(name: str, axes: int, processes: tuple[str, ...], train: tuple[floa
             kind: Dictionary({process: solvers[process] for process in processes}) for kind, solvers in SOLVERS.items()
         },
         reference=_reference,
+        settings=SETTINGS_3D if axes == 3 else {},
+        presets=PRESETS_3D if axes == 3 else {},
+        estimated=ESTIMATED_3D if axes == 3 else ESTIMATED,
     )
 
 
 PROBLEMS = (
     _problem("adr2d", 2, ("advection", "diffusion", "reaction"), (0.1, 0.35), 0.2),
+    _problem("adr3d", 3, ("advection", "diffusion", "reaction"), (0.1, 0.35), 0.2),
     _problem("ad2d", 2, ("advection", "diffusion"), (0.02, 0.2), 0.2),
     _problem("ad1d", 1, ("advection", "diffusion"), (0.1, 1.0), 0.5),
     _problem("advection2d", 2, ("advection",), (0.02, 0.2), 0.2),

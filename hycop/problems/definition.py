@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 
 from hycop import markup
+from hycop.boundary import Boundaries
 from hycop.data import Dataset
+from hycop.data.blocks import joined
 from hycop.dictionary import Dictionary
 from hycop.errors import InvalidInputError, UnknownNameError
 from hycop.grid import Array, Grid
@@ -160,7 +162,7 @@ class Problem:
 
     def able(self, grid: Grid) -> list[str]:
         """The dictionaries whose primitives can all handle the boundaries of a grid."""
-        needed = set(grid.boundary)
+        needed = grid.boundary_kinds
         return [
             name
             for name, parts in self.dictionaries.items()
@@ -223,9 +225,7 @@ class Problem:
             raise UnknownNameError("process", process, self.processes, f"(of problem {self.name})")
         return self.reference(processes, boundary, shape)
 
-    def grid(
-        self, shape: Sequence[int] | None = None, boundary: str | Sequence[str] | None = None, batch: int = 1
-    ) -> Grid:
+    def grid(self, shape: Sequence[int] | None = None, boundary: Boundaries | None = None, batch: int = 1) -> Grid:
         """The problem's box with its own cells and boundaries, or others."""
         shape = self.shape if shape is None else tuple(int(n) for n in shape)
         if len(shape) != len(self.shape):
@@ -240,7 +240,7 @@ class Problem:
         *,
         shape: Sequence[int] | None = None,
         times: Sequence[float] | None = None,
-        boundary: str | Sequence[str] | None = None,
+        boundary: Boundaries | None = None,
         estimated: int | None = None,
         progress: Progress | None = None,
     ) -> Dataset:
@@ -251,6 +251,22 @@ class Problem:
         on a finer grid and restricted to ``shape`` by cell averages; its own error is estimated by doubling that grid,
         for as many samples as the problem says unless ``estimated`` says otherwise.
         """
+        more: dict[str, Any] = {"shape": shape, "times": times, "boundary": boundary}
+        return joined(list(self.blocks(samples, split, seed, **more, estimated=estimated, progress=progress)))
+
+    def blocks(
+        self,
+        samples: int,
+        split: str = "id",
+        seed: int = 0,
+        *,
+        shape: Sequence[int] | None = None,
+        times: Sequence[float] | None = None,
+        boundary: str | Sequence[str] | None = None,
+        estimated: int | None = None,
+        progress: Progress | None = None,
+    ) -> Iterator[Dataset]:
+        """The samples of ``sample``, a few at a time; the last of them know the error of the truth."""
         _check_counts(samples, seed, estimated)
         chosen = self.split(split)
         grid = self.grid(shape, boundary)
@@ -259,30 +275,29 @@ class Problem:
         reference = self.reference(frozenset(self.processes), walls, shape)
         fine_bytes = 8 * int(np.prod([n * reference.refinement for n in shape]))
         block = max(1, BLOCK_BYTES // fine_bytes)
-        parts: list[tuple[Setting, Array, Array]] = []
+        few = self.estimated if estimated is None else estimated
+        few = min(few if set(walls) == {"periodic"} else min(few, ESTIMATED_WITH_ENDS), samples)
         for first in range(0, samples, block):
             count = min(block, samples - first)
             setting, at, initial = self._queries(chosen, split, seed, first, count, shape, walls, asked)
-            parts.append((setting, at, reference.trajectory(initial, setting, at)))
+            states = reference.trajectory(initial, setting, at)
             if progress is not None:
                 progress(count)
-        few = self.estimated if estimated is None else estimated
-        count = min(few if set(walls) == {"periodic"} else min(few, ESTIMATED_WITH_ENDS), samples)
-        error = None
-        if count:
-            setting, at, initial = self._queries(chosen, split, seed, 0, count, shape, walls, asked)
-            error = error_estimate(reference, initial, setting, at)
-        return Dataset(
-            problem=self.name,
-            split=split,
-            states=np.concatenate([states for _, _, states in parts]),
-            times=np.concatenate([np.pad(at, ((0, 0), (1, 0))) for _, at, _ in parts]),
-            setting=Setting.joined([part for part, _, _ in parts]),
-            seed=seed,
-            reference=str(reference),
-            reference_error=error,
-            version=__version__,
-        )
+            error = None
+            if few and first + count == samples:
+                some, when, start = self._queries(chosen, split, seed, 0, few, shape, walls, asked)
+                error = error_estimate(reference, start, some, when)
+            yield Dataset(
+                problem=self.name,
+                split=split,
+                states=states,
+                times=np.pad(at, ((0, 0), (1, 0))),
+                setting=setting,
+                seed=seed,
+                reference=str(reference),
+                reference_error=error,
+                version=__version__,
+            )
 
     def queries(
         self,
@@ -292,7 +307,7 @@ class Problem:
         *,
         shape: Sequence[int] | None = None,
         times: Sequence[float] | None = None,
-        boundary: str | Sequence[str] | None = None,
+        boundary: Boundaries | None = None,
     ) -> Query:
         """The queries of ``sample``, at the last of its times, without the truth."""
         grid = self.grid(shape, boundary)

@@ -114,11 +114,14 @@ class Steps:
 
 
 class Ring:
-    """a·exp(−(d² − R²)²/2(2Rw)²): a ring of radius R and thickness w, smooth at its centre too."""
+    """a·exp(−(d² − R²)²/2(2Rw)²): a ring of radius R and thickness w in ``widths``, smooth at its centre too."""
+
+    def __init__(self, widths: tuple[float, float]) -> None:
+        self.widths = widths
 
     def __call__(self, draw: Draw, box: Box) -> Array:
         distance = _distance_squared(draw, box)
-        radius, width = _over(draw.uniform(0.15, 0.25), box), _over(draw.uniform(0.03, 0.06), box)
+        radius, width = _over(draw.uniform(0.15, 0.25), box), _over(draw.uniform(*self.widths), box)
         shell = (distance - radius**2) / (2 * radius * width)
         return _over(draw.uniform(0.5, 1.0), box) * np.exp(-0.5 * shell**2)
 

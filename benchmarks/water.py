@@ -1,0 +1,108 @@
+"""Shallow water against PyClaw and SharpClaw at equal error: queries of ``swe2d``, and dams that break in a walled
+basin of 320², by the model of ``swe2d`` with walls swapped in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from benchmarks.equal_error import fastest, mean_error
+from benchmarks.measure import Ratio, compared, interleaved, limited
+from benchmarks.models import data, kept_array, trained
+from benchmarks.pyclaw_solvers import PyClaw, imported
+from hycop.grid import Array, Grid
+from hycop.problems import find_problem
+from hycop.query import Query, Setting
+from hycop.transfer import swap
+
+QUICK = ("--set", "dictionary=muscl", "--set", "refinement=1")
+"""Options of the model for the larger error."""
+
+POINTS = {"3.5e-4": ((), 6.0), "3e-3": (QUICK, 3.0)}
+"""Operating points of ``swe2d``: options of training, and the goal."""
+
+MOST_SECONDS, MOST_ERROR = 6.0, 1e-2
+"""Of an answer to a dam break."""
+
+BASIN, CELLS, TIME = 100.0, 320, 15.0
+DEEP, SHALLOW = 3.0, 1.0
+
+
+def measure(samples: int = 6, rounds: int = 3, options: Sequence[str] = (), finest: int = 16) -> list[Ratio]:
+    imported()
+    judged = data("swe2d", "id", samples)
+    found = []
+    for point, (own, goal) in POINTS.items():
+        model = trained("swe2d", (*own, *options)).model
+        error = mean_error(model.answer(judged.query).states, judged)
+        levels = tuple(level for level in PyClaw().levels if level <= finest)
+        chosen = fastest([PyClaw(levels=levels), PyClaw(True, levels[:5])], judged, error, judged.query, 1)
+        calls = {"HyCOP": lambda: model.answer(judged.query).states, **chosen.calls(judged.query)}  # noqa: B023
+        seconds = interleaved(calls, rounds)
+        seconds["Clawpack"] = chosen.at_equal_error(seconds)
+        what = f"swe2d at {point}, {samples} queries: the faster of PyClaw and SharpClaw / HyCOP"
+        errors = error, chosen.error
+        row = compared("swe2d-answer", what, seconds, "HyCOP", "Clawpack", goal, queries=samples, errors=errors)
+        found.append(replace(row, detail=chosen.told(), opponent=chosen.family.name))
+    return found
+
+
+def dam(corner: bool, shape: tuple[int, int] = (CELLS, CELLS), time: float = TIME) -> Query:
+    """Deep water behind a straight dam, or in a corner of the basin, at rest. Cells are squares."""
+    problem = find_problem("dambreak2d")
+    grid = Grid.box(shape, (BASIN, BASIN * shape[1] / shape[0]), boundary="wall")
+    x, y = np.meshgrid(*((np.arange(n) + 0.5) / shape[0] for n in shape), indexing="ij")
+    u0 = np.zeros((1, 3, *shape))
+    u0[0, 0] = np.where((x < 0.5) & (y < 0.5) if corner else x < 0.5, DEEP, SHALLOW)
+    return Query(u0, Setting(grid, problem.channels, {"g": np.array([9.81])}), np.array([time]))
+
+
+def truth(corner: bool, cells: int, time: float, finer: int) -> Array:
+    """The depth (cell, cell) of PyClaw on a finer grid. It jumps at edges of cells at the start, so that nothing has to
+    be reconstructed. A straight dam is the same in every column, and a few of them are enough."""
+
+    def make() -> Array:
+        columns = cells if corner else 4
+        fine = dam(corner, (cells * finer, columns * finer), time)
+        depth = PyClaw().solver(1, fine)()[0, 0]
+        mean = depth.reshape(cells, finer, columns, finer).mean(axis=(1, 3))
+        return np.broadcast_to(mean[:, :1], (cells, cells)) if not corner else mean
+
+    return kept_array("dam", [corner, cells, time, finer, "PyClaw MC"], make)
+
+
+def measure_dam(
+    rounds: int = 1, cells: int = CELLS, time: float = TIME, finer: int = 2, options: Sequence[str] = ()
+) -> list[Ratio]:
+    """One answer each to two dam breaks. The truth is PyClaw's own on a finer grid, which favours PyClaw."""
+    imported()
+    walls = swap(trained("swe2d", options).model, boundary="wall").model
+    walls.answer(dam(False, (32, 32), 0.5))  # compiles
+    found = []
+    for name, corner in (("straight", False), ("corner", True)):
+        query, right = dam(corner, (cells, cells), time), truth(corner, cells, time, finer)
+        states: dict[str, Array] = {}
+        rival = PyClaw().solver(1, query)
+        calls: dict[str, Callable[[], object]] = {
+            "HyCOP": lambda: states.update(HyCOP=walls.answer(query).states),  # noqa: B023 called at once
+            "PyClaw": lambda: states.update(PyClaw=rival()),  # noqa: B023
+        }
+        seconds = interleaved(calls, rounds, warm=True)
+        ours, theirs = (_error(states[who][0, 0], right) for who in calls)
+        where = f"{name} dam of {DEEP:g}:{SHALLOW:g} on {cells}² with walls, {time:g} s"
+        told = f"CPU s of an answer / {MOST_SECONDS:g}, {where}"
+        what = f"error of the depth / {MOST_ERROR:g}, {where}"
+        row = partial(compared, "dam-break", f"PyClaw on the same grid / HyCOP, {where}", seconds, "HyCOP", "PyClaw")
+        found += [
+            replace(limited("dam-break", told, seconds["HyCOP"], MOST_SECONDS), error=ours),
+            Ratio("dam-break", what, ours / MOST_ERROR, 1.0, False, error=ours, their_error=theirs),
+            row(1.0, errors=(ours, theirs)),
+        ]
+    return found
+
+
+def _error(depth: Array, right: Array) -> float:
+    return float(np.linalg.norm(depth - right) / np.linalg.norm(right))
