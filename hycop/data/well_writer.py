@@ -11,6 +11,7 @@ import numpy as np
 from hycop.data.blocks import BlockWriter
 from hycop.data.dataset import Dataset
 from hycop.data.the_well import BOUNDARIES, GROUPS
+from hycop.errors import InvalidInputError
 from hycop.grid import AXES, Array
 from hycop.query import Channel
 
@@ -32,6 +33,10 @@ class WellWriter(BlockWriter):
 
         self.file = self.held.enter_context(h5py.File(self.temporary, "w"))
         frames, grid = block.times.shape[1], block.setting.grid
+        held = [*(f"the coefficient '{name}', which varies in space," for name in block.setting.fields)]
+        held += [f"the boundary {name}" for name in grid.boundary if name not in BOUNDARIES.values()]
+        if held:
+            raise InvalidInputError(f"{held[0]} has no place in The Well's layout; write .nc instead")
         self.fields = _grouped(block.setting.channels, grid.axes)
         for order, group in enumerate(GROUPS):
             names = [stem for stem, members in self.fields.items() if (len(members) > 1) == order and order < 2]
