@@ -388,11 +388,8 @@ def _first_policy(start: object) -> Start | None:
 def _warn_outside(outside: Mapping[str, Array]) -> None:
     if outside:
         flags = np.any(list(outside.values()), axis=0)
-        warnings.warn(
-            f"{int(flags.sum())} of {flags.size} queries lie outside the trained range of {', '.join(outside)}",
-            UntrustedWarning,
-            stacklevel=3,
-        )
+        told = f"{int(flags.sum())} of {flags.size} queries lie outside the trained range of {', '.join(outside)}"
+        warnings.warn(told, UntrustedWarning, stacklevel=3)
 
 
 def _both(show: Report, listener: Report) -> Report:
