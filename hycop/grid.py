@@ -147,7 +147,7 @@ class Grid:
 
     def refined(self, factor: int) -> Grid:
         """The same boxes with ``factor`` times the cells along each axis."""
-        return changed(self, shape=tuple(n * factor for n in self.shape))
+        return Grid(tuple(n * factor for n in self.shape), self.lengths, self.boundary)
 
     def with_boundary(self, boundary: str | Sequence[str]) -> Grid:
         return Grid(self.shape, self.lengths, checked_boundary(boundary, self.axes))
