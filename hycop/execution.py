@@ -229,9 +229,11 @@ def _of_one_sign(fine: Array, u: Array, factor: int) -> Array:
     sub-cell would be zero or of the other sign, all channels of its cell move towards their averages by the same
     factor, so that velocities stay bounded."""
     cells, parts = tuple(range(2, u.ndim)), tuple(range(3, 2 * u.ndim - 1, 2))
-    blocks = fine.reshape(*u.shape[:2], *(part for n in u.shape[2:] for part in (n, factor)))
     negative = (u <= 0).all(axis=cells, keepdims=True)
     one_sign = negative | (u >= 0).all(axis=cells, keepdims=True)
+    if not one_sign.any():
+        return fine
+    blocks = fine.reshape(*u.shape[:2], *(part for n in u.shape[2:] for part in (n, factor)))
     average = np.where(negative, -u, u)
     lowest = np.where(negative, -blocks.max(axis=parts), blocks.min(axis=parts))
     wrong = one_sign & (lowest <= 0) & (lowest < average)
