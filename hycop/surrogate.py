@@ -12,8 +12,9 @@ from typing import Any, overload
 
 import numpy as np
 
-from hycop import markup
+from hycop import economy, markup
 from hycop.answer import Answer
+from hycop.boundary import Boundaries
 from hycop.data import Dataset, XarrayDataset, is_xarray
 from hycop.dictionary import Dictionary
 from hycop.errors import HyCOPError, HyCOPWarning, InvalidInputError
@@ -151,7 +152,7 @@ class HyCOP:
         params: Mapping[str, object],
         times: Sequence[float] | float,
         lengths: Sequence[float] | Array | None = None,
-        boundary: str | Sequence[str] | None = None,
+        boundary: Boundaries | None = None,
     ) -> Query:
         """The query that ``predict`` answers: every state at every time, sample by sample."""
         return query_of_arrays(self.model, u0, params, times, lengths, boundary)
@@ -163,7 +164,7 @@ class HyCOP:
         params: Mapping[str, object],
         times: Sequence[float] | float,
         lengths: Sequence[float] | Array | None = None,
-        boundary: str | Sequence[str] | None = None,
+        boundary: Boundaries | None = None,
     ) -> Array: ...
 
     @overload
@@ -172,7 +173,7 @@ class HyCOP:
         u0: XarrayDataset,
         *,
         times: Sequence[float] | float | None = None,
-        boundary: str | Sequence[str] | None = None,
+        boundary: Boundaries | None = None,
     ) -> XarrayDataset: ...
 
     def predict(
@@ -181,24 +182,27 @@ class HyCOP:
         params: Mapping[str, object] | None = None,
         times: Sequence[float] | float | None = None,
         lengths: Sequence[float] | Array | None = None,
-        boundary: str | Sequence[str] | None = None,
+        boundary: Boundaries | None = None,
     ) -> Array | XarrayDataset:
         """Solutions (batch, time, channel, *grid) at any times, each straight from u0, on any grid.
 
+        A coefficient is a number, one per sample, or a field with the shape of the grid.
         Instead of ``u0``, ``params`` and ``lengths`` an xarray Dataset may be given, with the names of a dataset file
         (``Dataset.to_xarray``). The answers to its initial states then come as such a Dataset, initial states first.
         ``times`` count from them, and are the Dataset's own by default.
 
         Warns (``UntrustedWarning``) if a query lies outside the trained range; ``answer`` says which and why.
         """
+        model = self.model
         if is_xarray(u0):
             if params is not None or lengths is not None:
                 raise InvalidInputError("params and lengths: the xarray Dataset has its own; leave them out")
             data = Dataset.from_xarray(u0)  # type: ignore[arg-type]
-            answer = self.model.answer(query_of_dataset(self.model, data, times, boundary))
+            answer = economy.answer(model, query_of_dataset(model, data, times, boundary))
             _warn_outside(answer.outside)
             return answered_in_xarray(answer, data)
-        states, outside = self.model.predicted(query_of_arrays(self.model, u0, params, times, lengths, boundary))  # type: ignore[arg-type]
+        asked = query_of_arrays(model, u0, params, times, lengths, boundary)  # type: ignore[arg-type]
+        states, outside = economy.predicted(model, asked)
         _warn_outside(outside)
         return states.reshape(np.shape(u0)[0], -1, *np.shape(u0)[1:])
 
@@ -213,7 +217,7 @@ class HyCOP:
         """
         if is_xarray(query):
             query = query_of_dataset(self.model, Dataset.from_xarray(query))  # type: ignore[arg-type]
-        return self.model.answer(self._checked(query), tol)
+        return economy.answer(self.model, self._checked(query), tol)
 
     def untrusted(
         self,
@@ -221,7 +225,7 @@ class HyCOP:
         params: Mapping[str, object],
         times: Sequence[float] | float,
         lengths: Sequence[float] | Array | None = None,
-        boundary: str | Sequence[str] | None = None,
+        boundary: Boundaries | None = None,
     ) -> Array:
         """True where a query lies outside training, (batch, time); ``answer`` gives the reasons."""
         query = self.query(u0, params, times, lengths, boundary)
@@ -236,22 +240,25 @@ class HyCOP:
         params: Mapping[str, object],
         t: float,
         lengths: Sequence[float] | Array | None = None,
-        boundary: str | Sequence[str] | None = None,
+        boundary: Boundaries | None = None,
     ) -> Program:
         """The program for the first of the states at one time."""
-        return self.model.programs(self.query(real_numbers("u0", u0)[:1], params, t, lengths, boundary))[0]
+        return self.programs(self.query(real_numbers("u0", u0)[:1], params, t, lengths, boundary))[0]
 
     def programs(self, query: Query, dictionary: Dictionary | None = None) -> ProgramBatch:
-        """A program for each query, to run with the model's dictionary or with another that has the same names."""
-        return self.model.programs(self._checked(query), dictionary)
+        """A program for each query, to run with the model's dictionary or with another that has the same names. Outside
+        training an economical model may name an unsplit solver that its dictionary does not have."""
+        if dictionary is not None:
+            return self.model.programs(self._checked(query), dictionary)
+        return economy.programs(self.model, self._checked(query))
 
     def solve(self, query: Query) -> Outcome:
         """The states at the query times, and the work they took."""
-        return self.model.solve(self._checked(query))
+        return economy.solve(self.model, self._checked(query))
 
     def trace(self, query: Query, steps: Sequence[int] | None = None) -> Trace:
         """The states after every step of the model's programs, or only after some ``steps``."""
-        model, asked = self.model, self.model.corrected(self._checked(query))
+        model, asked = economy.only_part(self.model, self._checked(query)), self.model.corrected(query)
         return trace(model.programs(query), model.dictionary, asked, refinement=model.refinement, steps=steps)
 
     def explore(self, data: Dataset | None = None) -> Any:
@@ -309,7 +316,6 @@ class _Run:
             task = self.source.task(self.dictionary, config, self.seed, kept, self.force)
             if self.folder is not None:
                 keep(task, self.folder, self.force)
-
             yield task, config, show if report is None else _both(show, report)
 
     def learned(
@@ -343,6 +349,7 @@ class _Run:
             ),
             refinement=config.refinement,
             static_theta=done.static_theta,
+            economical=True,
         )
         kept = replace(model, trained=model.answered(task.train), held_out=model.answered(task.held_out))
         return kept.calibrated(task.held_out)

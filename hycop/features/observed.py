@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from hycop.errors import InvalidInputError
-from hycop.grid import AXES, Array
+from hycop.grid import AXES, Array, changed
 from hycop.pde import Equation
 from hycop.primitive import transforms_of
 from hycop.query import Query
@@ -30,12 +30,14 @@ def log(values: Array) -> Array:
 
 class Observed:
     """A query with statistics of its state from its lowest modes, corrected for the smoothing by cell averages. Each is
-    computed once, however many features need it. ``equation`` gives the time scales of the coefficients."""
+    computed once, however many features need it. ``equation`` gives the time scales of the coefficients. A coefficient
+    that varies in space counts by the mean of its size; ``fields`` has all of it."""
 
     def __init__(self, query: Query, equation: Equation | None = None) -> None:
-        self.query = query
+        self.fields = query.setting.fields
+        self.query = changed(query, setting=query.setting.averaged()) if self.fields else query
         self.equation = equation
-        self.params = query.setting.params
+        self.params = self.query.setting.params
         self.grid = query.grid
         self.time = query.time
         self.batch = query.batch

@@ -17,7 +17,7 @@ from hycop.primitive import checked_cells, checked_cfl, checked_duration, update
 from hycop.primitives.examples import shallow_water_example
 from hycop.query import Setting
 
-Reconstruction = Literal["muscl", "weno5", "hancock"]
+Reconstruction = Literal["muscl", "weno5", "hancock", "weno5-hancock"]
 
 
 class Solver(Protocol):
@@ -36,7 +36,7 @@ def _checked_options(reconstruction: str, cfl: float) -> None:
     checked_cfl(cfl, 1.0)
 
 
-def _checked_channels(setting: Setting) -> None:
+def checked_water(setting: Setting) -> None:
     if setting.grid.axes > 2 or setting.channels != water_channels(setting.grid.axes):
         given = ", ".join(f"{channel.name} (normal {channel.normal})" for channel in setting.channels)
         raise InvalidInputError(
@@ -45,7 +45,7 @@ def _checked_channels(setting: Setting) -> None:
         )
 
 
-def _gravity(setting: Setting) -> Array:
+def gravity_of(setting: Setting) -> Array:
     """g (batch,), positive."""
     g = setting.param("g")
     if (g <= 0).any():
@@ -65,27 +65,27 @@ def _check_wet(u: Array, system: int) -> None:
 
 
 def _check(solver: Solver, u: Array, setting: Setting, system: int) -> None:
-    _checked_channels(setting)
+    checked_water(setting)
     checked_cells(solver, setting)
     _check_wet(u, system)
 
 
 def _flow(solver: Solver, u: Array, duration: Array, setting: Setting, system: int) -> Array:
     _check(solver, u, setting, system)
-    tau, g, grid, signs = checked_duration(duration, setting), _gravity(setting), setting.grid, setting.wall_signs()
+    tau, g, grid, signs = checked_duration(duration, setting), gravity_of(setting), setting.grid, setting.wall_signs()
     return kernel.flow(u, tau, grid.boundary, signs, grid.spacing, g, solver.cfl, solver.reconstruction, system)
 
 
 def _rate(solver: Solver, u: Array, setting: Setting, system: int) -> Array:
     _check(solver, u, setting, system)
-    grid, g, signs = setting.grid, _gravity(setting), setting.wall_signs()
+    grid, g, signs = setting.grid, gravity_of(setting), setting.wall_signs()
     return kernel.tendencies(u, grid.boundary, signs, grid.spacing, g, solver.reconstruction, system)
 
 
 def _work(solver: Solver, u: Array, duration: Array, setting: Setting, system: int) -> Array:
     """Stages times the sub-steps that the waves of the given state need; one for a state that is NaN."""
-    _checked_channels(setting)
-    rates = kernel.rates(u, setting.grid.spacing, _gravity(setting), system)
+    checked_water(setting)
+    rates = kernel.rates(u, setting.grid.spacing, gravity_of(setting), system)
     steps = np.fmax(np.ceil(rates * duration / solver.cfl), 1.0)
     return update_work(setting, STAGES[solver.reconstruction].size * steps)
 
@@ -97,11 +97,11 @@ class GravityWave:
 
     Hyperbolic with the speeds ±√(gh); momentum along a front stays as it is. Finite volumes with Rusanov's flux, which
     resolves both waves, between edges by fifth-order WENO-Z (``weno5``, three Runge–Kutta stages) or by van Leer's
-    limiter (``muscl``, two stages). ``hancock`` takes edges by the monotonised central limiter to half the step instead
-    and needs one stage; a good ``cfl`` for it is 0.9. Second order in two dimensions, where fluxes are taken at the
-    middle of a face; ``weno5`` has third order in one. Depth stays positive where the equations let it; otherwise, as
-    where water runs apart so fast that the bed falls dry, a sample comes back as NaN. ``cfl`` bounds Σ_i √(gh)τ/Δx_i of
-    a sub-step.
+    limiter (``muscl``, two stages). ``hancock`` and ``weno5-hancock`` take edges, by the monotonised central limiter or
+    by WENO-Z, to half the step instead and need one stage; a good ``cfl`` for them is 0.9. Second order in two
+    dimensions, where fluxes are taken at the middle of a face; ``weno5`` has third order in one. Depth stays positive
+    where the equations let it; otherwise, as where water runs apart so fast that the bed falls dry, a sample comes back
+    as NaN. ``cfl`` bounds Σ_i √(gh)τ/Δx_i of a sub-step.
     Channels ``h``, ``hu``, ``hv``; parameter ``g``.
     """
 
