@@ -229,10 +229,8 @@ class HyCOP:
     ) -> Array:
         """True where a query lies outside training, (batch, time); ``answer`` gives the reasons."""
         query = self.query(u0, params, times, lengths, boundary)
-        flags = np.zeros(query.batch, dtype=bool)
-        for outside in self.model.outside_training(query).values():
-            flags |= outside
-        return flags.reshape(np.shape(u0)[0], -1)
+        flags = [np.zeros(query.batch, dtype=bool), *self.model.outside_training(query).values()]
+        return np.asarray(np.any(flags, axis=0)).reshape(np.shape(u0)[0], -1)
 
     def program(
         self,
