@@ -82,7 +82,14 @@ def answer(model: Model, query: Query, tol: float | None = None) -> Answer:
     parts = parts_of(model, query)
     if len(parts) == 1:
         return parts[0].model.answer(query, tol)
-    every, found = [part.rows for part in parts], [part.model.answer(query.take(part.rows), tol) for part in parts]
+    found = [part.model.answer(query.take(part.rows), tol) for part in parts]
+    return joined_answers(query, [part.rows for part in parts], found)
+
+
+def joined_answers(query: Query, every: Sequence[Array], found: Sequence[Answer]) -> Answer:
+    """The answers to parts of a batch, given by their rows, as one."""
+    if len(found) == 1:
+        return found[0]
     outside: dict[str, Array] = {}
     for rows, each in zip(every, found, strict=True):
         for reason, there in each.outside.items():
