@@ -10,6 +10,8 @@ from . import problems as problems
 from .answer import Answer as Answer
 from .baselines import load_baseline as load_baseline
 from .baselines import train_baseline as train_baseline
+from .boundary import Dirichlet as Dirichlet
+from .boundary import Neumann as Neumann
 from .conformance import check_primitive as check_primitive
 from .data import Dataset as Dataset
 from .data import load as load

@@ -137,7 +137,7 @@ class Dictionary(Mapping[str, Primitive]):
             able = [
                 other
                 for other, primitive in self.items()
-                if primitive.advances == self[name].advances and set(grid.boundary) <= boundaries_of(primitive)
+                if primitive.advances == self[name].advances and grid.boundary_kinds <= boundaries_of(primitive)
             ]
             checked_boundaries(name, self[name], grid, able)
 

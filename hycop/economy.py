@@ -56,7 +56,8 @@ class Part(NamedTuple):
 def parts_of(model: Model, query: Query) -> list[Part]:
     """The batch in parts, each with the model that answers it; one part with the model itself unless it is
     ``economical`` and some queries lie outside its training. The choice for a query does not depend on the others."""
-    rivals = unsplit_solvers(model, query.grid.boundary) if model.economical else {}
+    plain = model.economical and not query.setting.fields  # a coarse field is another field
+    rivals = unsplit_solvers(model, query.grid.boundary) if plain else {}
     factor = _factor(query.grid.shape)
     if not rivals or factor == 1:
         return [Part(np.arange(query.batch), model)]
@@ -80,8 +81,19 @@ def only_part(model: Model, query: Query) -> Model:
 def answer(model: Model, query: Query, tol: float | None = None) -> Answer:
     """``Model.answer``, each query by the solver and on the grid that are worth their work."""
     parts = parts_of(model, query)
+    return parts[0].model.answer(query, tol) if len(parts) == 1 else _together(parts, query, tol)
+
+
+def predicted(model: Model, query: Query) -> tuple[Array, Mapping[str, Array]]:
+    """``Model.predicted``, each query by the solver and on the grid that are worth their work."""
+    parts = parts_of(model, query)
     if len(parts) == 1:
-        return parts[0].model.answer(query, tol)
+        return parts[0].model.predicted(query)
+    found = _together(parts, query, None)
+    return found.states, found.outside
+
+
+def _together(parts: Sequence[Part], query: Query, tol: float | None) -> Answer:
     found = [part.model.answer(query.take(part.rows), tol) for part in parts]
     return joined_answers(query, [part.rows for part in parts], found)
 

@@ -17,6 +17,7 @@ from hycop.kernels.spectral import evolve
 from hycop.primitive import (
     Content,
     Primitive,
+    Symbol,
     boundaries_of,
     checked_cells,
     has_fixed_steps,
@@ -27,7 +28,7 @@ from hycop.primitive import (
     transforms_of,
 )
 from hycop.program import EMPTY, ProgramBatch
-from hycop.query import Query, Setting
+from hycop.query import FieldError, Query, Setting
 
 NEVER = np.iinfo(np.int64).max
 
@@ -62,7 +63,13 @@ class Engine:
         self.names = names
         self.setting = setting
         self.primitives = used
-        self.symbols = {op: symbol_of(one, setting) for op, one in self.primitives.items() if hasattr(one, "symbol")}
+        self.symbols: dict[int, Symbol] = {}
+        for op, primitive in used.items():
+            if hasattr(primitive, "symbol"):
+                try:
+                    self.symbols[op] = symbol_of(primitive, setting)
+                except FieldError as error:
+                    raise self._named(op, error) from None
         groups: dict[object, list[int]] = {}
         for op in used:
             groups.setdefault(self.symbols[op].transforms if op in self.symbols else op, []).append(op)
@@ -83,6 +90,13 @@ class Engine:
             return cls(names, used, setting)
         return _kept(names, tuple(used.items()), Content(setting))
 
+    def _named(self, op: int, error: FieldError) -> IncompatibleError:
+        """The error, with the primitive that cannot use a coefficient that varies in space."""
+        return IncompatibleError(
+            f"primitive '{self.names[op]}' ({type(self.primitives[op]).__name__}): {error}; swap in one that can use a "
+            "field, as MusclAdvection or VariableDiffusion"
+        )
+
     @cached_property
     def stacked(self) -> dict[int, tuple[tuple[str, ...], tuple[Array, ...]]]:
         """Of each kind with symbols: the transforms, and the rates (batch, operator of the kind, mode) of each axis."""
@@ -96,7 +110,7 @@ class Engine:
     def fits_cache(self, shape: tuple[int, ...]) -> bool:
         """Whether every step is a convolution or a growth in place, and a state (batch, channel, *grid) is small; the
         result is the same to the bit as that of moves one by one."""
-        if not convolves(shape, transforms_of(self.setting.grid)):
+        if not convolves(shape, transforms_of(self.setting.grid)) or self.setting.fields:
             return False
         return all(
             set(self.symbols[op].transforms) == {"fourier"} if op in self.symbols else hasattr(primitive, "growth")
@@ -182,7 +196,10 @@ class Engine:
         ops = self.kinds[kind]
         if kind in self.stacked:
             return evolve(u, *self.stacked[kind], durations[:, list(ops)])
-        out = self.primitives[ops[0]].flow(u, durations[:, ops[0]], self.setting)
+        try:
+            out = self.primitives[ops[0]].flow(u, durations[:, ops[0]], self.setting)
+        except FieldError as error:
+            raise self._named(ops[0], error) from None
         if np.shape(out) != u.shape:
             raise IncompatibleError(
                 f"primitive '{self.names[ops[0]]}' returned shape {np.shape(out)} for a state of shape {u.shape}"
@@ -193,7 +210,10 @@ class Engine:
         """The work of the move: that of its only operator, or of one transform pair for several."""
         ops = self.kinds[kind]
         if len(ops) == 1:
-            return self.primitives[ops[0]].work(u, durations[:, ops[0]], self.setting)
+            try:
+                return self.primitives[ops[0]].work(u, durations[:, ops[0]], self.setting)
+            except FieldError as error:
+                raise self._named(ops[0], error) from None
         alone, total = used.sum(axis=1) == 1, transform_work(self.setting)
         for op in ops if alone.any() else ():
             mine = alone & used[:, op]
@@ -268,7 +288,7 @@ def used_primitives(programs: ProgramBatch, dictionary: Dictionary, setting: Set
     used = {op: dictionary[programs.names[op]] for op in occurring}
     for primitive in used.values():
         checked_cells(primitive, setting)
-    needed, backwards = set(setting.grid.boundary), programs.durations < 0
+    needed, backwards = setting.grid.boundary_kinds, programs.durations < 0
     for op in [op for op, primitive in used.items() if not needed <= boundaries_of(primitive)]:
         dictionary.check_boundaries((programs.names[op],), setting.grid)
     for op in used if backwards.any() else ():

@@ -11,7 +11,7 @@ import numpy as np
 from hycop.dictionary import Dictionary
 from hycop.engine import NEVER, Engine, Plan, Walk, used_primitives
 from hycop.errors import ForeignError, InvalidInputError, LostForeignSampleError, LostSampleError, SampleError
-from hycop.grid import Array, changed, prolong, restrict
+from hycop.grid import Array, changed, of_one_sign, prolong, restrict
 from hycop.kernels.distance import squared_distances
 from hycop.program import EMPTY, Program, ProgramBatch
 from hycop.query import Query, Setting
@@ -220,35 +220,11 @@ def _raise_non_finite(programs: ProgramBatch, dictionary: Dictionary, query: Que
     raise kind(lost % query.batch, f": the state became NaN or infinite at {step}")
 
 
-LEAST_FRACTION = 0.1
-"""Positivity limiter: sub-cells keep at least this fraction of the cell average."""
-
-
-def _of_one_sign(fine: Array, u: Array, factor: int) -> Array:
-    """Positivity limiter (Zhang & Shu) for channels that have one sign in the whole sample, such as a depth: where a
-    sub-cell would be zero or of the other sign, all channels of its cell move towards their averages by the same
-    factor, so that velocities stay bounded."""
-    cells, parts = tuple(range(2, u.ndim)), tuple(range(3, 2 * u.ndim - 1, 2))
-    blocks = fine.reshape(*u.shape[:2], *(part for n in u.shape[2:] for part in (n, factor)))
-    negative = (u <= 0).all(axis=cells, keepdims=True)
-    one_sign = negative | (u >= 0).all(axis=cells, keepdims=True)
-    average = np.where(negative, -u, u)
-    lowest = np.where(negative, -blocks.max(axis=parts), blocks.min(axis=parts))
-    wrong = one_sign & (lowest <= 0) & (lowest < average)
-    if not wrong.any():
-        return fine
-    depth = np.where(wrong, average - lowest, 1.0)
-    pull = np.where(wrong, (1 - LEAST_FRACTION) * average / depth, 1.0).min(axis=1, keepdims=True)
-    spread = (*u.shape[:2], *(part for n in u.shape[2:] for part in (n, 1)))
-    mean, kept = u.reshape(spread), np.broadcast_to(pull, u.shape).reshape(spread)
-    return np.where(kept < 1.0, mean + kept * (blocks - mean), blocks).reshape(fine.shape)
-
-
 def refined_query(query: Query, factor: int) -> Query:
     """The query on a grid ``factor`` times finer, its initial state reconstructed once."""
-    grid = query.grid
-    fine = _of_one_sign(prolong(query.u0, grid.boundary, factor, query.setting.wall_signs()), query.u0, factor)
-    return changed(query, u0=fine, setting=changed(query.setting, grid=grid.refined(factor)))
+    setting = query.setting
+    fine = prolong(query.u0, setting.grid.boundary, factor, setting.wall_signs())
+    return changed(query, u0=of_one_sign(fine, query.u0, factor), setting=setting.refined(factor))
 
 
 def run(
@@ -265,9 +241,7 @@ def run(
     that many times finer: the initial state is reconstructed once, the result restricted once. ``memory`` caps the
     bytes in use: a larger batch runs in parts, with the same result to the bit.
     """
-    if refinement > 1:
-        return measure(programs, dictionary, query, refinement=refinement, memory=memory).states
-    return _execute(_checked(programs, dictionary, query), dictionary, query, memory, metered=False).states
+    return _outcome(_checked(programs, dictionary, query), dictionary, query, refinement, memory, metered=False).states
 
 
 def probe(dictionary: Dictionary, query: Query, refinement: int = 1) -> None:
@@ -294,8 +268,23 @@ def measure(
     each with a program for every query: program i is for query i mod batch.
     """
     programs = _checked(programs, dictionary, query, members)
+    return _outcome(programs, dictionary, query, refinement, memory, metered=True, strict=strict, members=members)
+
+
+def _outcome(
+    programs: ProgramBatch,
+    dictionary: Dictionary,
+    query: Query,
+    refinement: int,
+    memory: int,
+    *,
+    metered: bool,
+    strict: bool = True,
+    members: int = 1,
+) -> Outcome:
+    """On the query's grid or a finer one; the work is zero unless it is ``metered``."""
     if refinement == 1:
-        return _execute(programs, dictionary, query, memory, metered=True, strict=strict)
+        return _execute(programs, dictionary, query, memory, metered, strict)
     queries = query.batch
     if members > 1:
         query = query.take(np.tile(np.arange(queries), members))
@@ -305,7 +294,7 @@ def measure(
         chosen = slice(start, start + part)
         fine = refined_query(query.take(chosen), refinement)
         try:
-            done = _execute(programs.take(chosen), dictionary, fine, memory, metered=True, strict=strict)
+            done = _execute(programs.take(chosen), dictionary, fine, memory, metered, strict)
         except SampleError as error:
             raise error.at((start + error.sample) % queries) from None
         states[chosen], work[chosen] = restrict(done.states, query.grid.shape), done.work

@@ -4,33 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from operator import index
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from hycop.errors import InvalidInputError, UnknownNameError
+from hycop.boundary import PLAIN, Boundaries, checked_boundary, kinds_of
+from hycop.errors import InvalidInputError
 
 Array = npt.NDArray[Any]
 T = TypeVar("T")
-Boundary = Literal["periodic", "wall", "outflow"]
-BOUNDARIES: frozenset[str] = frozenset(get_args(Boundary))
+BOUNDARIES = PLAIN
 AXES = ("x", "y", "z")
-
-
-def checked_boundary(boundary: str | Sequence[str], axes: int) -> tuple[str, ...]:
-    """One boundary name per axis, from one name for all axes or one name each."""
-    if not isinstance(boundary, str | Sequence):
-        raise InvalidInputError(f"grid boundary {boundary!r:.60}: give a name, as 'periodic', or one per axis")
-    names = (boundary,) * axes if isinstance(boundary, str) else tuple(boundary)
-    for name in names:
-        if name not in BOUNDARIES:
-            raise UnknownNameError("boundary", str(name), BOUNDARIES)
-    if len(names) != axes:
-        raise InvalidInputError(f"grid boundary: {len(names)} names for {axes} axes; give one name, or one per axis")
-    return names
 
 
 def checked_shape(shape: Sequence[int]) -> tuple[int, ...]:
@@ -66,7 +54,8 @@ class Grid:
 
     A grid value is the average of a field over a cell; the centres are at (i + ½)·dx.
     Lengths may differ from sample to sample. Boundaries are ``periodic``, ``wall`` (impermeable: no
-    flux of a scalar, mirror image of a vector) or ``outflow`` (zero gradient).
+    flux of a scalar, mirror image of a vector), ``outflow`` (zero gradient), ``Dirichlet(value)`` or
+    ``Neumann(slope)``; an axis may have a pair of them, (low end, high end).
 
     >>> grid = Grid.box((32, 16), lengths=(1.0, 0.5), boundary=("periodic", "wall"), batch=3)
     >>> grid.axes, grid.cells, grid.spacing[0].tolist()
@@ -98,7 +87,7 @@ class Grid:
         cls,
         shape: Sequence[int],
         lengths: float | Sequence[float] = 1.0,
-        boundary: str | Sequence[str] = "periodic",
+        boundary: Boundaries = "periodic",
         batch: int = 1,
     ) -> Grid:
         """The same box for every sample of a batch."""
@@ -126,6 +115,11 @@ class Grid:
         return self.boundary[0] if len(set(self.boundary)) == 1 else ",".join(self.boundary)
 
     @property
+    def boundary_kinds(self) -> frozenset[str]:
+        """What a primitive must know to handle the boundaries of all axes."""
+        return frozenset().union(*map(kinds_of, self.boundary))
+
+    @property
     def cells(self) -> int:
         return prod(self.shape)
 
@@ -146,9 +140,9 @@ class Grid:
 
     def refined(self, factor: int) -> Grid:
         """The same boxes with ``factor`` times the cells along each axis."""
-        return Grid(tuple(n * factor for n in self.shape), self.lengths, self.boundary)
+        return changed(self, shape=tuple(n * factor for n in self.shape))
 
-    def with_boundary(self, boundary: str | Sequence[str]) -> Grid:
+    def with_boundary(self, boundary: Boundaries) -> Grid:
         return Grid(self.shape, self.lengths, checked_boundary(boundary, self.axes))
 
     def take(self, samples: Array | slice) -> Grid:
@@ -176,9 +170,10 @@ def restrict(u: Array, shape: Sequence[int]) -> Array:
 
 
 STENCIL = 5  # cells of the quartic that prolongation fits
-_GHOSTS = {"periodic": "wrap", "wall": "symmetric", "outflow": "empty"}
+_GHOSTS = {"periodic": "wrap", "wall": "symmetric"}
 
 
+@lru_cache(maxsize=16)
 def _prolongation_weights(factor: int) -> Array:
     """Weights (part, cell): sub-cell averages from the averages of a cell and its two neighbours on either side."""
     reach = STENCIL // 2
@@ -222,8 +217,8 @@ def prolong(u: Array, boundary: Sequence[str], factor: int, signs: Array | None 
         moved = np.moveaxis(u, 2 + axis, -1)
         if n < STENCIL:
             raise InvalidInputError(f"refinement needs at least {STENCIL} cells along {AXES[axis]}, there are {n}")
-        padded = np.pad(moved, [(0, 0)] * (moved.ndim - 1) + [(reach, reach)], mode=_GHOSTS[kind])  # type: ignore[call-overload]
-        if kind == "outflow":
+        padded = np.pad(moved, [(0, 0)] * (moved.ndim - 1) + [(reach, reach)], mode=_GHOSTS.get(kind, "empty"))  # type: ignore[call-overload]
+        if kind not in _GHOSTS:
             _continue(padded)
         if kind == "wall" and signs is not None:
             sign = signs[:, axis].reshape((1, -1) + (1,) * (moved.ndim - 2))
@@ -233,3 +228,47 @@ def prolong(u: Array, boundary: Sequence[str], factor: int, signs: Array | None 
         fine = np.einsum("...nw,fw->...nf", windows, weights)
         u = np.moveaxis(fine.reshape(*moved.shape[:-1], n * factor), -1, 2 + axis)
     return np.ascontiguousarray(u)
+
+
+LEAST_FRACTION = 0.1
+"""Positivity limiter: sub-cells keep at least this fraction of the cell average."""
+
+
+def of_one_sign(fine: Array, u: Array, factor: int) -> Array:
+    """Positivity limiter (Zhang & Shu) for channels that have one sign in the whole sample, such as a depth: where a
+    sub-cell would be zero or of the other sign, all channels of its cell move towards their averages by the same
+    factor, so that velocities stay bounded."""
+    cells, parts = tuple(range(2, u.ndim)), tuple(range(3, 2 * u.ndim - 1, 2))
+    blocks = fine.reshape(*u.shape[:2], *(part for n in u.shape[2:] for part in (n, factor)))
+    negative = (u <= 0).all(axis=cells, keepdims=True)
+    one_sign = negative | (u >= 0).all(axis=cells, keepdims=True)
+    average = np.where(negative, -u, u)
+    lowest = np.where(negative, -blocks.max(axis=parts), blocks.min(axis=parts))
+    wrong = one_sign & (lowest <= 0) & (lowest < average)
+    if not wrong.any():
+        return fine
+    depth = np.where(wrong, average - lowest, 1.0)
+    pull = np.where(wrong, (1 - LEAST_FRACTION) * average / depth, 1.0).min(axis=1, keepdims=True)
+    spread = (*u.shape[:2], *(part for n in u.shape[2:] for part in (n, 1)))
+    mean, kept = u.reshape(spread), np.broadcast_to(pull, u.shape).reshape(spread)
+    return np.where(kept < 1.0, mean + kept * (blocks - mean), blocks).reshape(fine.shape)
+
+
+def within_neighbours(fine: Array, coarse: Array, boundary: Sequence[str], factor: int) -> Array:
+    """Limits the parts (batch, *fine) of cells (batch, *grid) to the range of a cell and its neighbours along the axes,
+    by moving them towards the average of their cell: a field that jumps stays as it is on either side."""
+    low, high = coarse, coarse
+    for axis, kind in enumerate(boundary, 1):
+        pads = [(1, 1) if each == axis else (0, 0) for each in range(coarse.ndim)]
+        # beyond an end a straight line is continued
+        ends: Any = {"mode": "wrap"} if kind == "periodic" else {"mode": "reflect", "reflect_type": "odd"}
+        wide = np.pad(coarse, pads, **ends)
+        around = [np.take(wide, np.arange(coarse.shape[axis]) + shift, axis=axis) for shift in (0, 2)]
+        low, high = np.minimum.reduce([low, *around]), np.maximum.reduce([high, *around])
+    parts = tuple(range(2, 2 * coarse.ndim - 1, 2))
+    blocks = fine.reshape(coarse.shape[0], *(part for n in coarse.shape[1:] for part in (n, factor)))
+    over, under = blocks.max(axis=parts) - coarse, coarse - blocks.min(axis=parts)
+    room = [(high - coarse, over), (coarse - low, under)]
+    pull = np.minimum.reduce([np.where(far > near, near / np.where(far > 0, far, 1.0), 1.0) for near, far in room])
+    mean, kept = (np.expand_dims(each, parts) for each in (coarse, pull))
+    return (mean + kept * (blocks - mean)).reshape(fine.shape)

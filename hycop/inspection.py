@@ -71,7 +71,7 @@ def inspected(
     return Inspection(
         "HyCOP" if isinstance(writer, HyCOP) else str(writer),
         float(one.time[0]),
-        {key: float(value[0]) for key, value in one.setting.params.items()},
+        {key: float(value[0]) for key, value in one.setting.averaged().params.items()},
         programs[0],
         simplify(programs, dictionary, one.setting)[0],
         float(measure(programs, dictionary, one, refinement=refinement).work[0]),

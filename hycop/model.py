@@ -15,7 +15,7 @@ from hycop.data import Dataset
 from hycop.dictionary import Dictionary
 from hycop.errors import InvalidInputError, InvalidSampleError
 from hycop.estimation import GRADING, Calibration, Ladder, calibrated, estimate
-from hycop.execution import Outcome, measure
+from hycop.execution import Outcome, measure, run
 from hycop.features import Observed
 from hycop.grid import Array, changed
 from hycop.metrics import rel_l2
@@ -164,6 +164,13 @@ class Model:
             float(tol),
             self.equation.name,
         )
+
+    def predicted(self, query: Query) -> tuple[Array, Mapping[str, Array]]:
+        """The states of an answer, and which queries lie outside training, by reason; nothing else is computed."""
+        if self.corrections:
+            return self.uncorrected.predicted(self.corrected(query))
+        programs, _, outside = self.compose(query)
+        return run(programs, self.dictionary, query, refinement=self.refinement), outside
 
     @property
     def ladder(self) -> Ladder:

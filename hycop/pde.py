@@ -52,8 +52,11 @@ class Coefficient:
             need = need if bad.any() else "not be negative" if self.at_least == 0 else f"be at least {self.at_least:g}"
             bad = bad | below
         if bad.any():
-            sample = int(np.flatnonzero(bad)[0])
-            raise InvalidInputError(f"parameter '{name}' is {values[sample]:g} for sample {sample}: it must {need}")
+            place = tuple(np.argwhere(bad)[0].tolist())
+            cell = f", cell {place[1:]}" if len(place) > 1 else ""
+            raise InvalidInputError(
+                f"parameter '{name}' is {values[place]:g} for sample {place[0]}{cell}: it must {need}"
+            )
 
 
 def per_axis(letter: str, kind: Kind, axes: int, at_least: float | None = None) -> dict[str, Coefficient]:

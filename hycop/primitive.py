@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from math import inf, log2
+from math import inf, isfinite, log2
 from numbers import Real
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from hycop.boundary import kinds_of
 from hycop.errors import IncompatibleError, InvalidInputError
 from hycop.grid import AXES, BOUNDARIES, Array, Grid, changed
 from hycop.identity import described
@@ -26,6 +27,9 @@ ALL_CHANNELS: frozenset[str] = frozenset({"*"})
 VERY_SHORT = 1e-100
 """A duration that takes one sub-step, whatever the units."""
 
+FEW = 8
+"""Durations that are checked one by one, which takes less time than arrays do."""
+
 
 @runtime_checkable
 class Primitive(Protocol):
@@ -34,7 +38,8 @@ class Primitive(Protocol):
     A primitive may also declare the following; the default follows the semicolon:
 
     - ``conserves``: channels whose total it keeps on closed (periodic, wall) boxes, or ``ALL_CHANNELS``; none
-    - ``boundaries``: the boundaries it can handle; all of them
+    - ``boundaries``: the boundaries it can handle; periodic, wall and outflow. ``hycop.boundary.EVERY`` adds dirichlet
+      and neumann values, and ends that differ
     - ``reversible``: whether it takes negative durations; False
     - ``fewest_cells``: how many cells its stencil needs along each axis; 1
     - ``symbol(setting)``: its rate in a transform space; ``run`` then fuses neighbours with the same transforms
@@ -142,7 +147,7 @@ def checked_boundaries(name: str, primitive: Primitive, grid: Grid, others: Sequ
     """Refuses a grid with a boundary that the primitive cannot handle; ``others`` are names of primitives that can."""
     known = boundaries_of(primitive)
     for axis, boundary in zip(AXES, grid.boundary, strict=False):
-        if boundary not in known:
+        if not kinds_of(boundary) <= known:
             instead = f"; use one that can: {', '.join(others)}" if others else ""
             raise IncompatibleError(
                 f"primitive '{name}' cannot handle the {boundary} boundary along {axis} "
@@ -157,6 +162,8 @@ def checked_duration(duration: object, setting: Setting, reversible: bool = Fals
         out = np.full(setting.batch, float(out))
     if out.shape != (setting.batch,):
         raise InvalidInputError(f"duration has shape {out.shape}: a number or ({setting.batch},) is needed")
+    if out.size <= FEW and all(isfinite(tau) and (reversible or tau >= 0) for tau in out.tolist()):
+        return out
     fine = np.isfinite(out) if reversible else np.isfinite(out) & (out >= 0)
     if not fine.all():
         sample = int(np.flatnonzero(~fine)[0])
@@ -208,9 +215,10 @@ class Content:
 
 
 def may_be_kept(primitive: object, setting: Setting) -> bool:
-    """Whether what follows from a primitive in a setting may be kept for later: the setting is small, and the primitive
-    a value, so that what equals it is the same, now and later."""
-    return setting.batch * sum(setting.grid.shape) <= MOST_KEPT and is_value(primitive)
+    """Whether what follows from a primitive in a setting may be kept for later: the setting is small and has no fields,
+    and the primitive is a value, so that what equals it is the same, now and later."""
+    small = setting.batch * sum(setting.grid.shape) <= MOST_KEPT and not setting.fields
+    return small and is_value(primitive)
 
 
 def is_value(thing: object) -> bool:
@@ -223,7 +231,15 @@ def is_value(thing: object) -> bool:
     made = vars(type(thing)).get("__dataclass_params__")
     if made is None or not (made.frozen and made.eq):
         return False
-    return all(field.compare and is_value(getattr(thing, field.name)) for field in fields(thing))  # type: ignore[arg-type]
+    try:
+        return _has_values(thing)
+    except TypeError:  # what has no hash is no value
+        return False
+
+
+@lru_cache(maxsize=256)
+def _has_values(thing: Any) -> bool:
+    return all(field.compare and is_value(getattr(thing, field.name)) for field in fields(thing))
 
 
 def symbol_of(primitive: Any, setting: Setting) -> Symbol:

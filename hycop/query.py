@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hycop.errors import InvalidInputError
-from hycop.grid import AXES, Array, Grid, changed
+from hycop.boundary import sides_of
+from hycop.errors import IncompatibleError, InvalidInputError
+from hycop.grid import AXES, Array, Grid, changed, of_one_sign, prolong, restrict, within_neighbours
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,42 @@ def _column(name: str, value: object, batch: int) -> Array:
     return column
 
 
+class FieldError(IncompatibleError):
+    """A coefficient varies in space where a constant one is needed; ``run`` adds the primitive that needs it."""
+
+
+def _coefficient(name: str, value: object, grid: Grid) -> Array:
+    """One number per sample, (batch,), or a field, (batch, *grid)."""
+    found = real_numbers(name, value)
+    if found.ndim == 0 or found.shape == (grid.batch,):
+        return _column(name, found, grid.batch)
+    if found.shape not in (grid.shape, (grid.batch, *grid.shape)):
+        raise InvalidInputError(
+            f"{name} has shape {found.shape}: give one number, one per sample, ({grid.batch},), or a field of cell "
+            f"averages, {grid.shape} or {(grid.batch, *grid.shape)}"
+        )
+    field = np.ascontiguousarray(np.broadcast_to(found.astype(np.float64, copy=False), (grid.batch, *grid.shape)))
+    if not np.isfinite(field).all():
+        bad = int(np.argwhere(~np.isfinite(field))[0, 0])
+        raise InvalidInputError(f"{name} has a NaN or infinite value in sample {bad}: it must be finite")
+    return field
+
+
+def _regridded(field: Array, old: Grid, new: Grid) -> Array:
+    """A field (batch, *grid) on other cells of the same boxes: its parts, or the means over blocks."""
+    if old.shape == new.shape:
+        return field
+    factor = new.shape[0] // old.shape[0]
+    if all(n % m == 0 for n, m in zip(old.shape, new.shape, strict=True)):
+        return restrict(field, new.shape)
+    if new.shape != tuple(n * factor for n in old.shape):
+        raise InvalidInputError(f"a field cannot go from {old.shape} to {new.shape} cells: one must divide the other")
+    # at the ends a field has neither the value nor the slope of the state: its own quartic is continued there
+    ends = tuple(name if name == "periodic" else "outflow" for name in old.boundary)
+    fine = within_neighbours(prolong(field[:, None], ends, factor)[:, 0], field, ends, factor)
+    return of_one_sign(fine[:, None], field[:, None], factor)[:, 0]
+
+
 def checked_channels(channels: object, axes: int) -> tuple[Channel, ...]:
     """Channels of a setting with that many axes; a name alone stands for a scalar channel.
 
@@ -79,12 +116,14 @@ def checked_channels(channels: object, axes: int) -> tuple[Channel, ...]:
 class Setting:
     """Everything a primitive may know besides the state: grid, channels and physical coefficients by name.
 
-    A coefficient is one number per sample, or one for all. One that belongs to an axis ends in its letter (``cx``,
-    ``Dy``). Channels may be given by their names.
+    A coefficient is one number per sample, one for all, or a field: cell averages (batch, *grid) or (*grid). One that
+    belongs to an axis ends in its letter (``cx``, ``Dy``). Channels may be given by their names.
 
     >>> setting = Setting(Grid.box((8,), batch=2), (Channel("u"),), {"cx": 1.5})
     >>> setting.param("cx"), setting.batch
     (array([1.5, 1.5]), 2)
+    >>> Setting(Grid.box((3,)), ("u",), {"Dx": [0.1, 0.2, 0.1]}).field("Dx")
+    array([[0.1, 0.2, 0.1]])
     """
 
     grid: Grid
@@ -98,20 +137,53 @@ class Setting:
             raise InvalidInputError(
                 f"params are {type(self.params).__name__}: give coefficients by name, as {{'cx': 1.0, 'Dx': 0.1}}"
             )
-        columns = {name: _column(f"parameter '{name}'", value, self.grid.batch) for name, value in self.params.items()}
+        known = {name: _coefficient(f"parameter '{name}'", value, self.grid) for name, value in self.params.items()}
         object.__setattr__(self, "channels", checked_channels(self.channels, self.grid.axes))
-        object.__setattr__(self, "params", columns)
+        object.__setattr__(self, "params", known)
+        for letter, boundary in zip(AXES, self.grid.boundary, strict=False):
+            for side in sides_of(boundary):
+                if len(side.values) not in (0, 1, len(self.channels)):
+                    raise InvalidInputError(
+                        f"boundary {side} along {letter} has {len(side.values)} values for {len(self.channels)} "
+                        "channels; give one for all, or one each"
+                    )
 
     @property
     def batch(self) -> int:
         return self.grid.batch
 
-    def param(self, name: str) -> Array:
-        """A coefficient, (batch,)."""
+    def _given(self, name: str) -> Array:
         if name not in self.params:
             known = ", ".join(self.params) or "none"
             raise InvalidInputError(f"parameter '{name}' is missing (given: {known}); add it to params")
         return self.params[name]
+
+    def param(self, name: str) -> Array:
+        """A constant coefficient, (batch,); one that varies in space is refused."""
+        found = self._given(name)
+        if found.ndim > 1:
+            raise FieldError(f"parameter '{name}' varies in space, but a constant one is needed here")
+        return found
+
+    def field(self, name: str) -> Array:
+        """A coefficient in every cell, (batch, *grid), whether it varies in space or not. Do not write into it."""
+        found = self._given(name)
+        if found.ndim > 1:
+            return found
+        return np.broadcast_to(found.reshape((-1,) + (1,) * self.grid.axes), (self.batch, *self.grid.shape))
+
+    @property
+    def fields(self) -> dict[str, Array]:
+        """The coefficients that vary in space, by name."""
+        return {name: value for name, value in self.params.items() if value.ndim > 1}
+
+    def averaged(self) -> Setting:
+        """The setting with one number for each field: the mean of its size, with the sign of its mean."""
+        means = {}
+        for name, value in self.fields.items():
+            flat = value.reshape(self.batch, -1)
+            means[name] = np.copysign(np.abs(flat).mean(axis=1), flat.mean(axis=1))
+        return changed(self, params={**self.params, **means}) if means else self
 
     def per_axis(self, letter: str) -> Array:
         """The coefficients ``letter`` + x, y, z of the grid's axes as one array (batch, axis)."""
@@ -127,7 +199,15 @@ class Setting:
         return changed(self, grid=self.grid.take(samples), params=params)
 
     def with_grid(self, grid: Grid) -> Setting:
-        return replace(self, grid=grid)
+        """The setting on another grid of as many samples. Fields go to finer or coarser cells of the same boxes."""
+        moved = {name: _regridded(value, self.grid, grid) for name, value in self.fields.items()}
+        return replace(self, grid=grid, params={**self.params, **moved})
+
+    def refined(self, factor: int) -> Setting:
+        """The setting with ``factor`` times the cells along each axis."""
+        grid = self.grid.refined(factor)
+        moved = {name: _regridded(value, self.grid, grid) for name, value in self.fields.items()}
+        return changed(self, grid=grid, params={**self.params, **moved})
 
     @classmethod
     def joined(cls, parts: Sequence[Setting]) -> Setting:

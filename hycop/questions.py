@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from hycop.answer import Answer
+from hycop.boundary import Boundaries
 from hycop.data import Dataset, XarrayDataset
 from hycop.errors import InvalidInputError
 from hycop.grid import Array, Grid
@@ -22,7 +23,7 @@ def query_of_arrays(
     params: Mapping[str, object] | None,
     times: Sequence[float] | float | None,
     lengths: Sequence[float] | Array | None = None,
-    boundary: str | Sequence[str] | None = None,
+    boundary: Boundaries | None = None,
 ) -> Query:
     """Every state at every time, sample by sample; the model's box where nothing else is given."""
     u0, box, asked = real_numbers("u0", u0), model.box, _checked_times(times)
@@ -48,7 +49,7 @@ def query_of_dataset(
     model: Model,
     data: Dataset,
     times: Sequence[float] | float | None = None,
-    boundary: str | Sequence[str] | None = None,
+    boundary: Boundaries | None = None,
 ) -> Query:
     """The initial states of a dataset at ``times`` after them, or at the dataset's own."""
     data = data.arranged(model.equation.channels)

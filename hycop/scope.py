@@ -200,7 +200,7 @@ class Scope:
 
     def _given(self, query: Query) -> Array:
         """Those coefficients of the queries, (batch, name); one that is missing counts as inside."""
-        params, out = query.setting.params, np.empty((query.batch, len(self.coefficients)))
+        params, out = query.setting.averaged().params, np.empty((query.batch, len(self.coefficients)))
         for index, (name, (low, _)) in enumerate(self.coefficients.items()):
             out[:, index] = params.get(name, low)
         return out
@@ -209,16 +209,15 @@ class Scope:
         """Which of the constants differ, (batch, name)."""
         out = np.zeros((query.batch, len(self.constants)), dtype=bool)
         for index, (name, value) in enumerate(self.constants.items()):
-            given = query.setting.params.get(name, np.array(value))
+            given = query.setting.averaged().params.get(name, np.array(value))
             out[:, index] = np.abs(given - value) > SAME_COEFFICIENT * abs(value)
         return out
 
 
 def constant_coefficients(queries: Sequence[Query]) -> dict[str, float]:
     """Coefficients that are the same in all queries."""
-    every = {
-        name: np.concatenate([query.setting.params[name] for query in queries]) for name in queries[0].setting.params
-    }
+    means = [query.setting.averaged().params for query in queries]
+    every = {name: np.concatenate([params[name] for params in means]) for name in means[0]}
     return {name: float(values[0]) for name, values in every.items() if np.ptp(values) == 0}
 
 
@@ -230,7 +229,7 @@ def coefficient_ranges(
     most = float(np.finfo(np.float64).max)
     found: dict[str, tuple[float, float]] = {}
     for name in queries[0].setting.params:
-        values = np.concatenate([query.setting.params[name] for query in queries])
+        values = np.concatenate([query.setting.averaged().params[name] for query in queries])
         low, high = float(values.min()), float(values.max())
         known = equation.coefficients.get(name)
         if low == high:

@@ -12,6 +12,7 @@ import numpy as np
 
 from hycop import economy, markup, operating
 from hycop.answer import Answer
+from hycop.boundary import Boundaries
 from hycop.data import Dataset, XarrayDataset, is_xarray
 from hycop.dictionary import Dictionary
 from hycop.errors import HyCOPError, HyCOPWarning, InvalidInputError
@@ -148,7 +149,7 @@ class HyCOP:
         params: Mapping[str, object],
         times: Sequence[float] | float,
         lengths: Sequence[float] | Array | None = None,
-        boundary: str | Sequence[str] | None = None,
+        boundary: Boundaries | None = None,
     ) -> Query:
         """The query that ``predict`` answers: every state at every time, sample by sample."""
         return query_of_arrays(self.model, u0, params, times, lengths, boundary)
@@ -160,7 +161,7 @@ class HyCOP:
         params: Mapping[str, object],
         times: Sequence[float] | float,
         lengths: Sequence[float] | Array | None = None,
-        boundary: str | Sequence[str] | None = None,
+        boundary: Boundaries | None = None,
         *,
         tol: float | None = None,
         max_seconds: float | None = None,
@@ -172,7 +173,7 @@ class HyCOP:
         u0: XarrayDataset,
         *,
         times: Sequence[float] | float | None = None,
-        boundary: str | Sequence[str] | None = None,
+        boundary: Boundaries | None = None,
         tol: float | None = None,
         max_seconds: float | None = None,
     ) -> XarrayDataset: ...
@@ -183,13 +184,14 @@ class HyCOP:
         params: Mapping[str, object] | None = None,
         times: Sequence[float] | float | None = None,
         lengths: Sequence[float] | Array | None = None,
-        boundary: str | Sequence[str] | None = None,
+        boundary: Boundaries | None = None,
         *,
         tol: float | None = None,
         max_seconds: float | None = None,
     ) -> Array | XarrayDataset:
         """Solutions (batch, time, channel, *grid) at any times, each straight from u0, on any grid.
 
+        A coefficient is a number, one per sample, or a field with the shape of the grid.
         Instead of ``u0``, ``params`` and ``lengths`` an xarray Dataset may be given, with the names of a dataset file
         (``Dataset.to_xarray``). The answers to its initial states then come as such a Dataset, initial states first.
         ``times`` count from them, and are the Dataset's own by default. ``tol`` and ``max_seconds`` as in ``answer``.
@@ -201,14 +203,18 @@ class HyCOP:
             if params is not None or lengths is not None:
                 raise InvalidInputError("params and lengths: the xarray Dataset has its own; leave them out")
             data = Dataset.from_xarray(u0)  # type: ignore[arg-type]
-            asked = query_of_dataset(model, data, times, boundary)
-            answer = operating.answer(model, self._points, asked, tol, max_seconds)
-            _warn_outside(answer)
+            query = query_of_dataset(model, data, times, boundary)
+            answer = operating.answer(model, self._points, query, tol, max_seconds)
+            _warn_outside(answer.outside)
             return answered_in_xarray(answer, data)
         asked = query_of_arrays(model, u0, params, times, lengths, boundary)  # type: ignore[arg-type]
-        answer = operating.answer(model, self._points, asked, tol, max_seconds)
-        _warn_outside(answer)
-        return answer.states.reshape(np.shape(u0)[0], -1, *np.shape(u0)[1:])
+        if tol is None and max_seconds is None:
+            states, outside = economy.predicted(model, asked)
+        else:
+            found = operating.answer(model, self._points, asked, tol, max_seconds)
+            states, outside = found.states, found.outside
+        _warn_outside(outside)
+        return states.reshape(np.shape(u0)[0], -1, *np.shape(u0)[1:])
 
     def answer(
         self, query: Query | XarrayDataset, tol: float | None = None, max_seconds: float | None = None
@@ -233,7 +239,7 @@ class HyCOP:
         params: Mapping[str, object],
         times: Sequence[float] | float,
         lengths: Sequence[float] | Array | None = None,
-        boundary: str | Sequence[str] | None = None,
+        boundary: Boundaries | None = None,
     ) -> Array:
         """True where a query lies outside training, (batch, time); ``answer`` gives the reasons."""
         query = self.query(u0, params, times, lengths, boundary)
@@ -248,7 +254,7 @@ class HyCOP:
         params: Mapping[str, object],
         t: float,
         lengths: Sequence[float] | Array | None = None,
-        boundary: str | Sequence[str] | None = None,
+        boundary: Boundaries | None = None,
     ) -> Program:
         """The program for the first of the states at one time."""
         return self.programs(self.query(real_numbers("u0", u0)[:1], params, t, lengths, boundary))[0]
@@ -328,11 +334,8 @@ def _first_policy(start: object) -> Start | None:
     return start.model.policy, start.model.theta
 
 
-def _warn_outside(answer: Answer) -> None:
-    if answer.outside:
-        warnings.warn(
-            f"{int(answer.untrusted.sum())} of {answer.query.batch} queries lie outside the trained range of "
-            f"{', '.join(answer.outside)}",
-            UntrustedWarning,
-            stacklevel=3,
-        )
+def _warn_outside(outside: Mapping[str, Array]) -> None:
+    if outside:
+        flags = np.any(list(outside.values()), axis=0)
+        told = f"{int(flags.sum())} of {flags.size} queries lie outside the trained range of {', '.join(outside)}"
+        warnings.warn(told, UntrustedWarning, stacklevel=3)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import is_dataclass, replace
 from typing import NamedTuple
 
+from hycop.boundary import Boundaries
 from hycop.dictionary import Dictionary
 from hycop.economy import unsplit_solvers
 from hycop.errors import IncompatibleError, InvalidInputError, NonFiniteStateError
@@ -38,7 +39,7 @@ class Swapped(NamedTuple):
 def swap(
     model: HyCOP,
     *,
-    boundary: str | Sequence[str] | None = None,
+    boundary: Boundaries | None = None,
     primitives: Mapping[str, str | Primitive] | None = None,
     auto: bool = False,
     substeps: int | None = None,
@@ -71,7 +72,7 @@ def swap(
             changes.append(f"primitive {name}: {_shown(dictionary[name])} → {_shown(chosen)}")
             dictionary = dictionary.swapping(name, chosen)
     for name in dictionary:
-        if not set(after.boundary) <= boundaries_of(dictionary[name]):
+        if not after.boundary_kinds <= boundaries_of(dictionary[name]):
             best = _able(dictionary, name, offered, after, auto)
             changes.append(
                 f"primitive {name}: {_kind(dictionary[name])} → {_kind(best)}, which knows {after.boundary_name}"
@@ -226,7 +227,7 @@ def _able(dictionary: Dictionary, name: str, offered: Mapping[str, Dictionary], 
         _kind(one): one
         for parts in offered.values()
         for one in parts.values()
-        if one.advances == dictionary[name].advances and set(grid.boundary) <= boundaries_of(one)
+        if one.advances == dictionary[name].advances and grid.boundary_kinds <= boundaries_of(one)
     }
     if auto and able:
         return max(able.values(), key=order_of)

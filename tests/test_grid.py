@@ -49,7 +49,7 @@ BAD_GRIDS: dict[str, tuple[Callable[[], object], type[HyCOPError], str]] = {
         UnknownNameError,
         "boundary 'walls'.*did you mean wall",
     ),
-    "far-off boundary": (lambda: Grid.box((4,), boundary="?"), UnknownNameError, "known: outflow, periodic, wall"),
+    "far-off boundary": (lambda: Grid.box((4,), boundary="?"), UnknownNameError, "known: dirichlet, neumann, outflow"),
     "too many boundaries": (
         lambda: Grid.box((4,), boundary=("wall", "wall")),
         InvalidInputError,

@@ -199,6 +199,10 @@ def test_a_run_with_own_primitives_needs_their_file(folder: Path) -> None:
     assert refused.returncode == 2 and "--with FILE.py" in refused.stderr
     answered = hycop_command(*words, "--with", "own.py", folder=folder)
     assert answered.returncode == 0, answered.stderr
+    workers = ("--executor", "processes", "--workers", "1", "--overwrite")  # which know its primitives too
+    before = (folder / "answers.nc").read_bytes()
+    spread = hycop_command(*words, "--with", "own.py", *workers, folder=folder)
+    assert spread.returncode == 0 and (folder / "answers.nc").read_bytes() == before, spread.stderr
     scored = hycop_command("evaluate", "run", "--with", "own.py", "--samples", "4", folder=folder)
     assert scored.returncode == 0 and "HyCOP" in scored.stdout, scored.stderr
     found = hycop_command("diagnose", "run", "--with", "own.py", "--data", "well.nc", folder=folder)

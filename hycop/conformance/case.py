@@ -16,6 +16,9 @@ from hycop.query import Setting
 ORDER = 0.2
 """How far a measured order may be from the declared one."""
 
+BOX_OF = {"dirichlet": "dirichlet:0.5", "neumann": "neumann:-0.1", "mixed": "dirichlet:0.5/outflow"}
+"""The boundaries with values on which a primitive that declares them is tried."""
+
 _FLOOR = 1e-14  # relative differences below this are rounding and tell nothing about an order
 _CELLS, _WORK = 2e5, 5e8  # a fourth grid is used if it has no more cells, and costs no more work, than this
 
@@ -54,9 +57,10 @@ class Case:
     def boxes(self, boundaries: frozenset[str]) -> list[tuple[str, Setting]]:
         """The setting with each combination of some boundaries along its axes."""
         grid = self.setting.grid
+        known = sorted(BOX_OF.get(name, name) for name in boundaries)
         return [
             (" × ".join(names), self.setting.with_grid(grid.with_boundary(names)))
-            for names in product(sorted(boundaries), repeat=grid.axes)
+            for names in product(known, repeat=grid.axes)
         ]
 
     def on_level(self, level: int) -> Case:
@@ -65,8 +69,7 @@ class Case:
         setting = self.setting.take(one)
         u = interpolated(self.u[one], setting, factor)
         step = self.step / factor
-        refined = setting.with_grid(setting.grid.refined(factor))
-        return Case(self.primitive, u, refined, np.array([step]), self.scale, step)
+        return Case(self.primitive, u, refined(setting, factor), np.array([step]), self.scale, step)
 
     def work(self) -> float:
         """Total work; none if the primitive cannot tell, which the check of its work reports."""
@@ -117,6 +120,14 @@ def interpolated(u: Array, setting: Setting, factor: int) -> Array:
     return np.ascontiguousarray(u)
 
 
+def refined(setting: Setting, factor: int) -> Setting:
+    """The setting with ``factor`` (odd) times the cells; its fields are interpolated as states are, so that they are
+    smooth on every level."""
+    box = Setting(setting.grid, ("field",), {})  # type: ignore[arg-type]
+    fine = {name: interpolated(values[:, None], box, factor)[:, 0] for name, values in setting.fields.items()}
+    return Setting(setting.grid.refined(factor), setting.channels, {**setting.params, **fine})
+
+
 class Observed(NamedTuple):
     """A measured order: infinite if there is only rounding, a lower bound if rounding came too soon, NaN if unknown."""
 
@@ -163,10 +174,11 @@ def changes(case: Case, space: int, time: int, levels: range, averages: bool = F
     results = []
     for level in levels:
         factor, steps = space**level, time**level
-        grid = one.setting.grid.refined(factor)
+        fine = refined(one.setting, factor)
+        grid = fine.grid
         u = restrict(finest, grid.shape) if averages else interpolated(one.u, one.setting, factor)
         for _ in range(steps):
-            u = one.flow(u, one.duration / steps, one.setting.with_grid(grid))
+            u = one.flow(u, one.duration / steps, fine)
         centres = (slice(None), slice(None), *(slice(factor // 2, None, factor) for _ in grid.shape))
         results.append(restrict(u, one.setting.grid.shape) if averages else u[centres])
     return np.array([one.mean_distance(a, b) for a, b in pairwise(results)])

@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hycop.boundary import PLAIN, VALUED
 from hycop.conformance.case import ORDER, Case, Observed, changes, observed_order
 from hycop.conformance.learned import lipschitz
 from hycop.dictionary import Dictionary
 from hycop.errors import IncompatibleError
 from hycop.execution import run
-from hycop.grid import BOUNDARIES, Array
+from hycop.grid import Array
 from hycop.kernels.reaction import logistic
 from hycop.primitive import EXACT, boundaries_of, conserved_channels, depends_on_batch, flow_of, is_reversible
 from hycop.program import Program
@@ -217,7 +218,7 @@ def _blind_to_ends(case: Case) -> bool:
 
 
 def other_boundaries(case: Case) -> Verdict:
-    undeclared = sorted(BOUNDARIES - boundaries_of(case.primitive))
+    undeclared = sorted((PLAIN | VALUED) - boundaries_of(case.primitive))
     for boundary in undeclared:
         setting = case.setting.with_grid(case.setting.grid.with_boundary(boundary))
         query = Query(case.u, setting, case.duration)

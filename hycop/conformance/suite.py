@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from hycop.boundary import EVERY
 from hycop.conformance.case import Case
 from hycop.conformance.checks import CHECKS, Verdict, raised
 from hycop.conformance.loading import lacks
 from hycop.conformance.report import Check, Report
 from hycop.errors import InvalidInputError
-from hycop.grid import BOUNDARIES, Array
+from hycop.grid import Array
 from hycop.primitive import ALL_CHANNELS, EXACT, Primitive, boundaries_of, fingerprint
 from hycop.query import Setting, checked_state
 
@@ -50,8 +51,8 @@ def _declarations(primitive: Any) -> Verdict:
     if order is not None and (isinstance(order, bool) or not isinstance(order, Real) or not float(order) > 0):
         wrong.append(f"order is {order!r}, demanded a positive number, EXACT or None")
     boundaries = boundaries_of(primitive)
-    if not _is_names(boundaries) or not boundaries or not boundaries <= BOUNDARIES:
-        wrong.append(f"boundaries is {boundaries!r}, demanded some of {', '.join(sorted(BOUNDARIES))} as a frozenset")
+    if not _is_names(boundaries) or not boundaries or not boundaries <= EVERY:
+        wrong.append(f"boundaries is {boundaries!r}, demanded some of {', '.join(sorted(EVERY))} as a frozenset")
     conserves: object = getattr(primitive, "conserves", frozenset())
     if not _is_names(conserves):
         wrong.append(f"conserves is {conserves!r}, demanded a frozenset of channel names or ALL_CHANNELS")
@@ -96,7 +97,7 @@ def _example(primitive: Primitive, seed: int) -> tuple[Array, Setting]:
     if not isinstance(setting, Setting):
         raise InvalidInputError(f"example returned a {type(setting).__name__}, not a Setting, after the state")
     u = checked_state(u, setting, "example state").astype(np.float64)
-    strange = set(setting.grid.boundary) - boundaries_of(primitive)
+    strange = setting.grid.boundary_kinds - boundaries_of(primitive)
     if strange:
         raise InvalidInputError(f"example has the boundary {', '.join(strange)}, which the primitive does not declare")
     names = {channel.name for channel in setting.channels}

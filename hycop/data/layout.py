@@ -1,7 +1,7 @@
 """Datasets in xarray, the layout of dataset files:
 
 - each channel (sample, time, x[, y[, z]]): role = "channel", and normal = "x" for a vector component along x
-- each parameter (sample,): role = "parameter"
+- each parameter (sample,): role = "parameter"; one that varies in space is (sample, x[, y[, z]])
 - ``time`` (time,) if all samples share their times, else (sample, time): index 0 is the initial state
 - ``lengths`` (sample, axis): the size of the box
 - ``x`` (x,), ``y`` (y,), ``z`` (z,): cell centres, along each axis on which all samples share the length
@@ -10,10 +10,10 @@
 - attributes: problem, split, boundary (one name per axis, with commas), seed, reference, reference_error, version,
   schema = 1, Conventions = "CF-1.11" (units, axis, cell_methods, flag_values and the like follow these)
 
-Data of other tools need no roles: a variable on (sample, time, space) is a channel, and one on (sample,) or a single
-number is a parameter. ``lengths`` may also be (axis,), the same for every sample, and all attributes may be missing
-(then the boundary is periodic). Coordinates must increase evenly and agree with the lengths. Other variables without
-the dimension ``sample`` are ignored.
+Data of other tools need no roles: a variable on (sample, time, space) is a channel; one on (sample,) or (sample,
+space), or a single number, is a parameter. ``lengths`` may also be (axis,), the same for every sample, and all
+attributes may be missing (then the boundary is periodic). Coordinates must increase evenly and agree with the lengths.
+Other variables without the dimension ``sample`` are ignored.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ def to_xarray(dataset: Dataset) -> xr.Dataset:
         variables[channel.name] = (("sample", "time", *space), dataset.states[:, :, position], notes)
     variables |= _coordinates(dataset) | _of_answers(dataset)
     for name, value in setting.params.items():
-        variables[name] = (("sample",), value, {"role": "parameter", "units": "1", "long_name": name})
+        dims = ("sample", *space) if value.ndim > 1 else ("sample",)
+        variables[name] = (dims, value, {"role": "parameter", "units": "1", "long_name": name})
     attrs: dict[str, str | int | float] = {
         "Conventions": CONVENTIONS,
         "problem": dataset.problem,
@@ -219,12 +220,12 @@ def _sorted_variables(file: xr.Dataset) -> tuple[dict[str, Channel], list[str]]:
         on_cells = len(dims) > 2 and dims == ("sample", "time", *AXES[: len(dims) - 2])
         if on_cells and role in (None, "channel"):
             channels[str(name)] = Channel(str(name), _normal(str(name), variable.attrs, len(dims) - 2))
-        elif dims in ((), ("sample",)) and role in (None, "parameter"):
+        elif dims in ((), ("sample", *AXES[: len(dims) - 1])) and role in (None, "parameter"):
             parameters.append(str(name))
         else:
             raise InvalidInputError(
                 f"variable '{name}' has dimensions ({', '.join(dims)}) and shape {variable.shape}: it is neither a "
-                "channel (sample, time, x[, y[, z]]) nor a parameter (sample,)"
+                "channel (sample, time, x[, y[, z]]) nor a parameter (sample,) or (sample, x[, y[, z]])"
             )
     if not channels:
         found = ", ".join(map(str, file.variables)) or "nothing"

@@ -94,7 +94,7 @@ def read_npz(path: Path) -> xr.Dataset:
             continue  # it has no axis of samples
         noted = {key: f"{name}.{key}" for key in ("role", "normal")}
         notes = {key: _single(place, arrays[place]) for key, place in noted.items() if place in arrays}
-        variables[name] = (_implied_dims(name, array.ndim), array, notes)
+        variables[name] = (_implied_dims(name, array.ndim, notes.get("role")), array, notes)
     try:
         return xr.Dataset(variables, attrs=attrs)
     except ValueError as error:  # sizes that contradict each other
@@ -107,9 +107,11 @@ def _single(name: str, array: Array) -> Any:
     return array.item()
 
 
-def _implied_dims(name: str, rank: int) -> tuple[str, ...]:
+def _implied_dims(name: str, rank: int, role: str | None = None) -> tuple[str, ...]:
     if name in AXES:
         return (name,)
+    if role == "parameter" and 1 < rank <= 1 + len(AXES):
+        return ("sample", *AXES)[:rank]
     if name in OF_SAMPLES:
         last = "axis" if name == "lengths" else "time"
         return (last,) if rank == 1 else ("sample", last, *(f"{name}_{extra}" for extra in range(2, rank)))[:rank]

@@ -190,8 +190,8 @@ class PDEBenchWriter(BlockWriter):
         self.file["t-coordinate"] = np.append(times, times[-1] + step).astype(np.float32)
         for letter, cells, length in zip(AXES, grid.shape, grid.lengths[0], strict=False):
             self.file[f"{letter}-coordinate"] = ((np.arange(cells) + 0.5) * length / cells).astype(np.float32)
-        for name, values in outline.setting.params.items():
-            self.file.attrs[name] = float(values[0])
+        for name in outline.setting.params:
+            self.file.attrs[name] = float(outline.setting.param(name)[0])
         if self.mach is not None:
             self.file.attrs["M"] = self.mach
 

@@ -272,7 +272,7 @@ def _registered(setting: Setting, known: frozenset[str]) -> Iterator[tuple[str, 
         if name in COMPOSITE:
             continue
         primitive = PRIMITIVES[name]()
-        able = set(setting.grid.boundary) <= boundaries_of(primitive) and hasattr(primitive, "rate")
+        able = setting.grid.boundary_kinds <= boundaries_of(primitive) and hasattr(primitive, "rate")
         if not able or primitive.advances <= known or min(setting.grid.shape) < fewest_cells(primitive):
             continue
         other = best.get(primitive.advances)

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from hycop.errors import InvalidInputError, UnknownNameError
-from hycop.features import flows, raw, scalar
+from hycop.features import fields, flows, raw, scalar
 from hycop.features.observed import Observed
 from hycop.features.times import SPEEDS, TIMES, dimensionless_times, guessed_equation, log_time
 from hycop.grid import AXES, Array
@@ -60,6 +60,8 @@ FEATURES: Mapping[str, Feature] = {
     "growth": Feature(scalar.growth),
     "level": Feature(scalar.level),
     "variation": Feature(scalar.variation),
+    "field_variation": Feature(fields.field_variation),
+    "field_contrast": Feature(fields.field_contrast),
     "cell_peclet": Feature(scalar.cell_peclet, "grid"),
     **_along_axes("froude", flows.froude, 2),
     "wave_crossings": Feature(flows.wave_crossings),

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from hycop.errors import IncompatibleError, InvalidInputError
+from hycop.errors import InvalidInputError
 from hycop.grid import AXES, BOUNDARIES, Array
 from hycop.primitive import (
     ALL_CHANNELS,
@@ -22,18 +22,14 @@ from hycop.primitive import (
     wavenumbers,
 )
 from hycop.primitives.examples import scalar_example
+from hycop.primitives.faces import refuse_normal
 from hycop.query import Setting
 
 
 def _diffusivity(primitive: object, setting: Setting) -> Array:
     """D (batch, axis), if the modes of the box fit: cosines have zero gradient at a wall, but the component of a
     vector normal to it has zero value instead."""
-    for channel in setting.channels:
-        if channel.normal is not None and setting.grid.boundary[channel.normal] == "wall":
-            raise IncompatibleError(
-                f"{type(primitive).__name__} cannot treat channel '{channel.name}', which is normal to the wall "
-                f"along {AXES[channel.normal]}; use it for scalars there"
-            )
+    refuse_normal(primitive, setting)
     diffusivity = setting.per_axis("D")
     if (diffusivity < 0).any():
         sample, axis = np.argwhere(diffusivity < 0)[0]

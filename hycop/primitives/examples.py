@@ -45,6 +45,16 @@ def _waves(rng: np.random.Generator, grid: Grid, modes: Sequence[tuple[int, ...]
     return out
 
 
+def varied(u: Array, setting: Setting) -> tuple[Array, Setting]:
+    """An example with coefficients that vary in space by a quarter of their size, each in a few Fourier modes."""
+    rng = np.random.default_rng(0)
+    modes = ((1, 0), (0, 1), (1, -1))
+    params = {
+        name: setting.field(name) * (1.0 + _waves(rng, setting.grid, modes, 0.08)) for name in sorted(setting.params)
+    }
+    return u, Setting(setting.grid, setting.channels, params)
+
+
 def line_example(seed: int, length: float = 1.0, batch: int = 3) -> tuple[Array, Setting]:
     """Smooth scalar fields in (0, 1), a few Fourier modes each, on lines of about the given length."""
     rng = np.random.default_rng(seed)
@@ -60,3 +70,9 @@ def shallow_water_example(seed: int, batch: int = 3) -> tuple[Array, Setting]:
     depth = 1.0 + _waves(rng, grid, ((1, 0), (0, 1), (1, 1)), 0.08)
     momentum = [level + _waves(rng, grid, ((1, 0), (0, 1), (1, -1)), 0.15) for level in (0.6, -0.6)]
     return np.stack([depth, *momentum], axis=1), Setting(grid, water_channels(2), {"g": rng.uniform(9.0, 11.0, batch)})
+
+
+def with_bed(u: Array, setting: Setting) -> tuple[Array, Setting]:
+    """An example of shallow water over a smooth bed ``b``."""
+    bed = _waves(np.random.default_rng(0), setting.grid, ((1, 0), (0, 1)), 0.1)
+    return u, Setting(setting.grid, setting.channels, {**setting.params, "b": bed})

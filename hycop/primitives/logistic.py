@@ -7,16 +7,17 @@ from typing import ClassVar
 
 import numpy as np
 
+from hycop.boundary import EVERY
 from hycop.errors import InvalidInputError
 from hycop.grid import Array
 from hycop.kernels.reaction import logistic, rk4_logistic
+from hycop.kernels.reaction_field import logistic_field
 from hycop.primitive import EXACT, checked_duration, sub_steps, update_work
 from hycop.primitives.examples import scalar_example
 from hycop.query import Setting
 
 
-def _rate(u: Array, setting: Setting) -> Array:
-    growth = setting.param("r").reshape((-1,) + (1,) * (u.ndim - 1))
+def _rate(u: Array, growth: Array) -> Array:
     return (growth * u * (1.0 - u)).astype(u.dtype, copy=False)
 
 
@@ -25,21 +26,25 @@ class ExactLogistic:
     """Reaction u_t = r u (1 − u), pointwise and exact: u ↦ u / (e^{−a} + u (1 − e^{−a})), a = r τ.
 
     Keeps [0, 1]; a negative value runs to −∞ in finite time, and a duration beyond that gives NaN. Runs backwards
-    too. Parameter: ``r``.
+    too. Parameter: ``r``, a number or a field.
     """
 
     advances: ClassVar[frozenset[str]] = frozenset({"reaction"})
     order: ClassVar[float] = EXACT
+    boundaries: ClassVar[frozenset[str]] = EVERY
     reversible: ClassVar[bool] = True
 
     def growth(self, setting: Setting) -> Array:
         return setting.param("r")
 
     def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
-        return logistic(u, self.growth(setting) * checked_duration(duration, setting, self.reversible))
+        tau = checked_duration(duration, setting, self.reversible)
+        if "r" in setting.fields:
+            return logistic_field(u, setting.field("r") * tau.reshape((-1,) + (1,) * setting.grid.axes))
+        return logistic(u, self.growth(setting) * tau)
 
     def rate(self, u: Array, setting: Setting) -> Array:
-        return _rate(u, setting)
+        return _rate(u, setting.field("r")[:, None])
 
     def work(self, u: Array, duration: Array, setting: Setting) -> Array:
         return update_work(setting, 1.0)
@@ -61,6 +66,7 @@ class Rk4Logistic:
     order: ClassVar[float] = 4
     rate_order: ClassVar[float] = EXACT
     stages: ClassVar[int] = 4
+    boundaries: ClassVar[frozenset[str]] = EVERY
     reversible: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -75,7 +81,7 @@ class Rk4Logistic:
         return rk4_logistic(u, setting.param("r") * tau, self._steps(tau, setting))
 
     def rate(self, u: Array, setting: Setting) -> Array:
-        return _rate(u, setting)
+        return _rate(u, setting.param("r").reshape((-1,) + (1,) * (u.ndim - 1)))
 
     def work(self, u: Array, duration: Array, setting: Setting) -> Array:
         return update_work(setting, 4.0 * self._steps(np.asarray(duration), setting))

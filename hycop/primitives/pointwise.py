@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
@@ -14,9 +14,10 @@ import numpy as np
 from numba.core.errors import NumbaError
 from numba.np.unsafe import ndarray as unsafe
 
+from hycop.boundary import EVERY
 from hycop.errors import HyCOPWarning, IncompatibleError, InvalidInputError
 from hycop.expression import Tape, tape_of
-from hycop.grid import BOUNDARIES, Array, Grid
+from hycop.grid import Array, Grid, changed
 from hycop.kernels.kinetics import REACH, STAGES, function_kinetics, tape_kinetics
 from hycop.primitive import EXACT, checked_duration, update_work
 from hycop.query import Channel, Setting
@@ -38,10 +39,10 @@ class PointwiseRate:
     """u_c' = f_c(u, coefficients) in each cell, to a tolerance, by a Runge–Kutta pair of order 8 with step control.
 
     ``rates`` are formulas, one for each channel of ``state``: ``("r*u/(1+u)",)``. Every name that is not a channel is a
-    coefficient of the setting. Such a primitive is data, which a model folder holds. Or it is one function of channels
-    and then coefficients, all numbers, that returns the rates: ``PointwiseRate(("u", "v"), f)`` with
-    ``def f(u, v, F, k): return F * (1 - u) - u * v**2, …``. Numba compiles it if it can; if not, the function is called
-    with arrays, and ``interpreted`` says why. A model with a function needs its file again (``--with``).
+    coefficient of the setting, a number or a field. Such a primitive is data, which a model folder holds. Or it is one
+    function of channels and then coefficients, all numbers, that returns the rates: ``PointwiseRate(("u", "v"), f)``
+    with ``def f(u, v, F, k): return F * (1 - u) - u * v**2, …``. Numba compiles it if it can; if not, the function is
+    called with arrays, and ``interpreted`` says why. A model with a function needs its file again (``--with``).
 
     ``tolerance`` bounds the error of a step relative to the largest value of its channel; good values are 1e-12
     (errors of rounding, the order is then ``EXACT``) to 1e-6. Steps are explicit: a rate of 10⁴ per unit of time takes
@@ -55,7 +56,7 @@ class PointwiseRate:
     tolerance: float = 1e-12
 
     stages: ClassVar[int] = STAGES
-    boundaries: ClassVar[frozenset[str]] = BOUNDARIES
+    boundaries: ClassVar[frozenset[str]] = EVERY
     reversible: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -125,6 +126,17 @@ class PointwiseRate:
         columns = [setting.param(name) for name in self.coefficients]
         return np.stack(columns, axis=1) if columns else np.zeros((setting.batch, 0))
 
+    def _widened(self, u: Array, setting: Setting) -> tuple[PointwiseRate, Array, Setting] | None:
+        """Coefficients that vary in space as channels that rest; None if there are none. Functions need numbers."""
+        names = tuple(name for name in self.coefficients if name in setting.fields)
+        if callable(self.rates) or not names:
+            return None
+        wider = replace(self, state=(*self.state, *names), rates=(*self.rates, *("0" for _ in names)))
+        states = np.concatenate([u, *(setting.field(name)[:, None] for name in names)], axis=1)
+        channels = (*setting.channels, *map(Channel, names))
+        params = {name: value for name, value in setting.params.items() if name not in names}
+        return wider, states, changed(setting, channels=channels, params=params)
+
     def _rate_of(self, numbers: Array) -> Callable[[Array], Array]:
         """The rate (channel, cell) → (channel, cell) of one sample, for a function."""
         assert callable(self.rates)
@@ -135,6 +147,9 @@ class PointwiseRate:
         return lambda u: _called(self.rates, u, numbers)
 
     def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
+        wide = self._widened(u, setting)
+        if wide is not None:
+            return wide[0].flow(wide[1], duration, wide[2])[:, : u.shape[1]].astype(u.dtype, copy=False)
         tau, places, numbers = checked_duration(duration, setting), self._places(setting), self._numbers(setting)
         mine = np.ascontiguousarray(u[:, places], dtype=np.float64)
         if callable(self.rates):
@@ -152,6 +167,9 @@ class PointwiseRate:
         return out
 
     def rate(self, u: Array, setting: Setting) -> Array:
+        wide = self._widened(u, setting)
+        if wide is not None:
+            return wide[0].rate(wide[1], wide[2])[:, : u.shape[1]].astype(u.dtype, copy=False)
         places, numbers = self._places(setting), self._numbers(setting)
         flat = np.ascontiguousarray(u[:, places], dtype=np.float64).reshape(u.shape[0], len(places), -1)
         out = np.zeros_like(u)

@@ -36,7 +36,7 @@ def _checked_options(reconstruction: str, cfl: float) -> None:
     checked_cfl(cfl, 1.0)
 
 
-def _checked_channels(setting: Setting) -> None:
+def checked_water(setting: Setting) -> None:
     if setting.grid.axes > 2 or setting.channels != water_channels(setting.grid.axes):
         given = ", ".join(f"{channel.name} (normal {channel.normal})" for channel in setting.channels)
         raise InvalidInputError(
@@ -45,7 +45,7 @@ def _checked_channels(setting: Setting) -> None:
         )
 
 
-def _gravity(setting: Setting) -> Array:
+def gravity_of(setting: Setting) -> Array:
     """g (batch,), positive."""
     g = setting.param("g")
     if (g <= 0).any():
@@ -65,27 +65,27 @@ def _check_wet(u: Array, system: int) -> None:
 
 
 def _check(solver: Solver, u: Array, setting: Setting, system: int) -> None:
-    _checked_channels(setting)
+    checked_water(setting)
     checked_cells(solver, setting)
     _check_wet(u, system)
 
 
 def _flow(solver: Solver, u: Array, duration: Array, setting: Setting, system: int) -> Array:
     _check(solver, u, setting, system)
-    tau, g, grid, signs = checked_duration(duration, setting), _gravity(setting), setting.grid, setting.wall_signs()
+    tau, g, grid, signs = checked_duration(duration, setting), gravity_of(setting), setting.grid, setting.wall_signs()
     return kernel.flow(u, tau, grid.boundary, signs, grid.spacing, g, solver.cfl, solver.reconstruction, system)
 
 
 def _rate(solver: Solver, u: Array, setting: Setting, system: int) -> Array:
     _check(solver, u, setting, system)
-    grid, g, signs = setting.grid, _gravity(setting), setting.wall_signs()
+    grid, g, signs = setting.grid, gravity_of(setting), setting.wall_signs()
     return kernel.tendencies(u, grid.boundary, signs, grid.spacing, g, solver.reconstruction, system)
 
 
 def _work(solver: Solver, u: Array, duration: Array, setting: Setting, system: int) -> Array:
     """Stages times the sub-steps that the waves of the given state need; one for a state that is NaN."""
-    _checked_channels(setting)
-    rates = kernel.rates(u, setting.grid.spacing, _gravity(setting), system)
+    checked_water(setting)
+    rates = kernel.rates(u, setting.grid.spacing, gravity_of(setting), system)
     steps = np.fmax(np.ceil(rates * duration / solver.cfl), 1.0)
     return update_work(setting, STAGES[solver.reconstruction].size * steps)
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import ceil, prod
 
+from hycop.boundary import PLAIN
 from hycop.dictionary import Dictionary
 from hycop.grid import AXES
 from hycop.pde import Coefficient, Equation, Kind, per_axis
@@ -48,7 +49,7 @@ from hycop.problems.initial_conditions import (
     scalar,
 )
 from hycop.query import Channel
-from hycop.references import FiniteVolumeReference, FourierReference, Reference
+from hycop.references import FiniteVolumeReference, FourierReference, Reference, VariableReference
 
 KINDS: Mapping[str, Kind] = {"advection": "velocity", "diffusion": "diffusivity"}
 LETTERS = {"advection": "c", "diffusion": "D", "reaction": "r"}
@@ -151,6 +152,8 @@ def _reference(processes: frozenset[str], boundary: tuple[str, ...], shape: tupl
     # a thin grid is not refined beyond what a sample may hold
     room = int((FINE_CELLS / prod(shape)) ** (1 / len(shape)))
     refinement = max(LEAST_REFINEMENT[len(shape)], min(ceil(cells / min(shape)), room))
+    if not set(boundary) <= PLAIN:
+        return VariableReference(processes, refinement)
     return FourierReference(processes, refinement) if closed else FiniteVolumeReference(processes, refinement)
 
 

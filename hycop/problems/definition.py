@@ -9,6 +9,7 @@ from typing import Any, Literal, TypedDict
 import numpy as np
 
 from hycop import markup
+from hycop.boundary import Boundaries
 from hycop.data import Dataset
 from hycop.data.blocks import joined
 from hycop.dictionary import Dictionary
@@ -161,7 +162,7 @@ class Problem:
 
     def able(self, grid: Grid) -> list[str]:
         """The dictionaries whose primitives can all handle the boundaries of a grid."""
-        needed = set(grid.boundary)
+        needed = grid.boundary_kinds
         return [
             name
             for name, parts in self.dictionaries.items()
@@ -224,9 +225,7 @@ class Problem:
             raise UnknownNameError("process", process, self.processes, f"(of problem {self.name})")
         return self.reference(processes, boundary, shape)
 
-    def grid(
-        self, shape: Sequence[int] | None = None, boundary: str | Sequence[str] | None = None, batch: int = 1
-    ) -> Grid:
+    def grid(self, shape: Sequence[int] | None = None, boundary: Boundaries | None = None, batch: int = 1) -> Grid:
         """The problem's box with its own cells and boundaries, or others."""
         shape = self.shape if shape is None else tuple(int(n) for n in shape)
         if len(shape) != len(self.shape):
@@ -241,7 +240,7 @@ class Problem:
         *,
         shape: Sequence[int] | None = None,
         times: Sequence[float] | None = None,
-        boundary: str | Sequence[str] | None = None,
+        boundary: Boundaries | None = None,
         estimated: int | None = None,
         progress: Progress | None = None,
     ) -> Dataset:
@@ -308,7 +307,7 @@ class Problem:
         *,
         shape: Sequence[int] | None = None,
         times: Sequence[float] | None = None,
-        boundary: str | Sequence[str] | None = None,
+        boundary: Boundaries | None = None,
     ) -> Query:
         """The queries of ``sample``, at the last of its times, without the truth."""
         grid = self.grid(shape, boundary)

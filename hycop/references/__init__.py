@@ -11,6 +11,7 @@ from hycop.references.pdebench import PDEBenchReference
 from hycop.references.reference import Reference, error_estimate
 from hycop.references.shallow_water import ShallowWaterReference
 from hycop.references.subflows import Subflows
+from hycop.references.variable import VariableReference
 
 __all__ = [
     "ColeHopfReference",
@@ -22,5 +23,6 @@ __all__ = [
     "Reference",
     "ShallowWaterReference",
     "Subflows",
+    "VariableReference",
     "error_estimate",
 ]

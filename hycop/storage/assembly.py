@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from hycop.boundary import checked_boundary
 from hycop.corrections import Correction
 from hycop.dictionary import Dictionary
 from hycop.errors import InvalidInputError, UnknownNameError
 from hycop.estimation import Calibration
 from hycop.features import FeatureMap, FeatureRange
 from hycop.features.times import TIMES, find_speed
-from hycop.grid import AXES, checked_boundary
+from hycop.grid import AXES
 from hycop.model import Box, Model, Record
 from hycop.pde import Coefficient, Equation
 from hycop.policy import Allotment, Pattern, Policy, PositionPolicy, SlotPolicy
