@@ -53,7 +53,7 @@ TINY = {
     "cluster": partial(cluster.measure, 4, 1),
     "muscl": partial(muscl.measure, batch=8, cells=8, rounds=2),
     "engine": partial(engine.measure, batch=8, cells=8, rounds=2),
-    "memory": partial(memory.measure, batch=8, cells=8),
+    "memory": partial(memory.measure, batch=8, cells=8, files=False),
     "gas": partial(gas.measure, batch=1, rounds=1),
     "studio": partial(studio.measure, problems=()),
     "training": partial(training.measure, ["ad1d"], FEW),
