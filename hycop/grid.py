@@ -140,7 +140,7 @@ class Grid:
 
     def refined(self, factor: int) -> Grid:
         """The same boxes with ``factor`` times the cells along each axis."""
-        return changed(self, shape=tuple(n * factor for n in self.shape))
+        return Grid(tuple(n * factor for n in self.shape), self.lengths, self.boundary)
 
     def with_boundary(self, boundary: Boundaries) -> Grid:
         return Grid(self.shape, self.lengths, checked_boundary(boundary, self.axes))
@@ -239,9 +239,11 @@ def of_one_sign(fine: Array, u: Array, factor: int) -> Array:
     sub-cell would be zero or of the other sign, all channels of its cell move towards their averages by the same
     factor, so that velocities stay bounded."""
     cells, parts = tuple(range(2, u.ndim)), tuple(range(3, 2 * u.ndim - 1, 2))
-    blocks = fine.reshape(*u.shape[:2], *(part for n in u.shape[2:] for part in (n, factor)))
     negative = (u <= 0).all(axis=cells, keepdims=True)
     one_sign = negative | (u >= 0).all(axis=cells, keepdims=True)
+    if not one_sign.any():
+        return fine
+    blocks = fine.reshape(*u.shape[:2], *(part for n in u.shape[2:] for part in (n, factor)))
     average = np.where(negative, -u, u)
     lowest = np.where(negative, -blocks.max(axis=parts), blocks.min(axis=parts))
     wrong = one_sign & (lowest <= 0) & (lowest < average)
