@@ -266,9 +266,9 @@ def test_every_primitive_is_validated_here() -> None:
     scalar = {*by_modes, UpwindAdvection, MusclAdvection, Rk4Logistic, ExactLogistic}
     # flows are studied in test_system_orders.py, test_compressible.py and the files of their own primitives; named
     # terms in test_terms.py, exponential methods in test_exponential.py, linear terms in test_formula.py, formulas in
-    # test_pointwise.py and test_flux.py
+    # test_pointwise.py and test_flux.py, fields and beds in test_fields.py
     flows = {"shallow_water", "burgers", "kuramoto_sivashinsky", "euler", "compressible", "compressible_viscosity"}
-    flows |= {"symbolic", "exponential", "linear", "pointwise", "flux"}
+    flows |= {"symbolic", "exponential", "linear", "pointwise", "flux", "variable_diffusion", "source", "over_bed"}
     for kind in set(PRIMITIVES.values()) - scalar:
         assert kind.__module__.rpartition(".")[2] in flows
     exact = {kind.__name__ for kind in scalar if kind().order == EXACT}

@@ -92,7 +92,7 @@ CASES: Mapping[str, Mapping[str, Any]] = {
     },
 }
 JUDGES: Mapping[str, tuple[Callable[..., Array], int]] = {
-    "gray-scott": (py_pde_truth(_gray_scott, ("Du", "Dv")), 2),
+    "gray-scott": (py_pde_truth(_gray_scott, ("Du", "Dv")), 3),
     "allen-cahn": (py_pde_truth(_allen_cahn, ("D",)), 3),
     "schrodinger": (split_step, 8),
     "predator-prey": (py_pde_truth(_predators, ("D",)), 3),
