@@ -80,10 +80,13 @@ def needed(package: str, extra: str) -> Any:
         raise Skipped(f"needs {package.partition('.')[0]}: {extra}") from None
 
 
-def interleaved(calls: Mapping[str, Callable[[], object]], rounds: int, pause: float = PAUSE) -> dict[str, Seconds]:
-    """Seconds of every call in every round; in a round each is called once, after a first round that only warms up."""
+def interleaved(
+    calls: Mapping[str, Callable[[], object]], rounds: int, pause: float = PAUSE, warm: bool = False
+) -> dict[str, Seconds]:
+    """Seconds of every call in every round; in a round each is called once, after a first round that only warms up,
+    unless they are ``warm`` already."""
     found: dict[str, Seconds] = {name: Seconds([], []) for name in calls}
-    for turn in range(rounds + 1):
+    for turn in range(int(warm), rounds + 1):
         for name, call in calls.items():
             time.sleep(pause)
             wall, cpu = time.perf_counter(), time.process_time()

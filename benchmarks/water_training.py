@@ -159,7 +159,7 @@ def _rivals(task: Task, parts: Sequence[int]) -> dict[str, dict[str, Callable[[]
         "PyTorch": {f"{part} at a time": of_torch(torch, task, part, False) for part in parts},
         # every size is compiled anew, so one of them has to do
         "torch.compile": {f"{parts[-2]} at a time": of_torch(torch, task, parts[-2], True)},
-        "JAX": {f"{part} at a time": of_jax(jax, task, part) for part in parts[-2:]},
+        "JAX": {f"{part} at a time": of_jax(jax, task, part) for part in parts[:2]},
     }
 
 

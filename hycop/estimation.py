@@ -53,8 +53,8 @@ UNCALIBRATED = 2.0
 UNSEEN = 0.05
 """Fraction of the median held-out error that is added to every distance: errors may cancel in a distance."""
 
-MOST_CALIBRATED = 200
-"""Held-out queries of a calibration."""
+MOST_CALIBRATED = 100
+"""Held-out queries of a calibration, at most."""
 
 LEAST_CURVED = 30
 """Held-out queries from which a calibration follows the query time."""

@@ -241,9 +241,7 @@ def run(
     that many times finer: the initial state is reconstructed once, the result restricted once. ``memory`` caps the
     bytes in use: a larger batch runs in parts, with the same result to the bit.
     """
-    if refinement > 1:
-        return measure(programs, dictionary, query, refinement=refinement, memory=memory).states
-    return _execute(_checked(programs, dictionary, query), dictionary, query, memory, metered=False).states
+    return _outcome(_checked(programs, dictionary, query), dictionary, query, refinement, memory, metered=False).states
 
 
 def probe(dictionary: Dictionary, query: Query, refinement: int = 1) -> None:
@@ -270,8 +268,23 @@ def measure(
     each with a program for every query: program i is for query i mod batch.
     """
     programs = _checked(programs, dictionary, query, members)
+    return _outcome(programs, dictionary, query, refinement, memory, metered=True, strict=strict, members=members)
+
+
+def _outcome(
+    programs: ProgramBatch,
+    dictionary: Dictionary,
+    query: Query,
+    refinement: int,
+    memory: int,
+    *,
+    metered: bool,
+    strict: bool = True,
+    members: int = 1,
+) -> Outcome:
+    """On the query's grid or a finer one; the work is zero unless it is ``metered``."""
     if refinement == 1:
-        return _execute(programs, dictionary, query, memory, metered=True, strict=strict)
+        return _execute(programs, dictionary, query, memory, metered, strict)
     queries = query.batch
     if members > 1:
         query = query.take(np.tile(np.arange(queries), members))
@@ -281,11 +294,24 @@ def measure(
         chosen = slice(start, start + part)
         fine = refined_query(query.take(chosen), refinement)
         try:
-            done = _execute(programs.take(chosen), dictionary, fine, memory, metered=True, strict=strict)
+            done = _execute(programs.take(chosen), dictionary, fine, memory, metered, strict)
         except SampleError as error:
             raise error.at((start + error.sample) % queries) from None
         states[chosen], work[chosen] = restrict(done.states, query.grid.shape), done.work
     return Outcome(states, work)
+
+
+def expected_work(programs: ProgramBatch, dictionary: Dictionary, query: Query, *, refinement: int = 1) -> Array:
+    """The work (batch,) that ``measure`` would find if all states stayed as they are at the start: an estimate without
+    a run where all programs have the same steps."""
+    asked = query if refinement == 1 else refined_query(query, refinement)
+    engine = Engine.of(_checked(programs, dictionary, query), dictionary, asked.setting)
+    plan, work = engine.plan(programs), np.zeros(query.batch)
+    if not plan.alike:
+        return measure(programs, dictionary, query, refinement=refinement, strict=False).work
+    for k, kind in enumerate(plan.kind[0].tolist() if query.batch else ()):
+        work += engine.work(asked.u0, kind, plan.durations[:, k], plan.step[:, k] < NEVER)
+    return work
 
 
 def distances(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from operator import index
 from typing import Any, TypeVar
@@ -172,6 +173,7 @@ STENCIL = 5  # cells of the quartic that prolongation fits
 _GHOSTS = {"periodic": "wrap", "wall": "symmetric"}
 
 
+@lru_cache(maxsize=16)
 def _prolongation_weights(factor: int) -> Array:
     """Weights (part, cell): sub-cell averages from the averages of a cell and its two neighbours on either side."""
     reach = STENCIL // 2
@@ -237,9 +239,11 @@ def of_one_sign(fine: Array, u: Array, factor: int) -> Array:
     sub-cell would be zero or of the other sign, all channels of its cell move towards their averages by the same
     factor, so that velocities stay bounded."""
     cells, parts = tuple(range(2, u.ndim)), tuple(range(3, 2 * u.ndim - 1, 2))
-    blocks = fine.reshape(*u.shape[:2], *(part for n in u.shape[2:] for part in (n, factor)))
     negative = (u <= 0).all(axis=cells, keepdims=True)
     one_sign = negative | (u >= 0).all(axis=cells, keepdims=True)
+    if not one_sign.any():
+        return fine
+    blocks = fine.reshape(*u.shape[:2], *(part for n in u.shape[2:] for part in (n, factor)))
     average = np.where(negative, -u, u)
     lowest = np.where(negative, -blocks.max(axis=parts), blocks.min(axis=parts))
     wrong = one_sign & (lowest <= 0) & (lowest < average)

@@ -15,7 +15,7 @@ from hycop.data import Dataset
 from hycop.dictionary import Dictionary
 from hycop.errors import InvalidInputError, InvalidSampleError
 from hycop.estimation import GRADING, Calibration, Ladder, calibrated, estimate
-from hycop.execution import Outcome, measure
+from hycop.execution import Outcome, measure, run
 from hycop.features import Observed
 from hycop.grid import Array, changed
 from hycop.metrics import rel_l2
@@ -85,7 +85,8 @@ class Model:
     Programs run on a grid ``refinement`` times finer than the query's. Each is cut ``substeps`` times finer than the
     query time needs. ``static_theta`` is that of the ablation trained beside it: one program for all queries.
     ``calibration`` is that of its error estimates. ``trained`` and ``held_out`` are queries of its training; models of
-    older versions keep none. ``corrections`` are applied to the coefficients of every query before anything else.
+    older versions keep none. ``corrections`` are applied to the coefficients of every query before anything else. An
+    ``economical`` model solves queries outside training by what is worth its work there (``hycop.economy``).
     """
 
     equation: Equation
@@ -103,6 +104,7 @@ class Model:
     trained: Answered | None = None
     held_out: Answered | None = None
     corrections: Mapping[str, Correction] = field(default_factory=dict)
+    economical: bool = False
 
     def corrected(self, query: Query) -> Query:
         """The query with its coefficients as the model has them."""
@@ -162,6 +164,13 @@ class Model:
             float(tol),
             self.equation.name,
         )
+
+    def predicted(self, query: Query) -> tuple[Array, Mapping[str, Array]]:
+        """The states of an answer, and which queries lie outside training, by reason; nothing else is computed."""
+        if self.corrections:
+            return self.uncorrected.predicted(self.corrected(query))
+        programs, _, outside = self.compose(query)
+        return run(programs, self.dictionary, query, refinement=self.refinement), outside
 
     @property
     def ladder(self) -> Ladder:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from math import inf, log2
+from math import inf, isfinite, log2
 from numbers import Real
 from typing import Any, Protocol, runtime_checkable
 
@@ -26,6 +26,9 @@ ALL_CHANNELS: frozenset[str] = frozenset({"*"})
 
 VERY_SHORT = 1e-100
 """A duration that takes one sub-step, whatever the units."""
+
+FEW = 8
+"""Durations that are checked one by one, which takes less time than arrays do."""
 
 
 @runtime_checkable
@@ -159,6 +162,8 @@ def checked_duration(duration: object, setting: Setting, reversible: bool = Fals
         out = np.full(setting.batch, float(out))
     if out.shape != (setting.batch,):
         raise InvalidInputError(f"duration has shape {out.shape}: a number or ({setting.batch},) is needed")
+    if out.size <= FEW and all(isfinite(tau) and (reversible or tau >= 0) for tau in out.tolist()):
+        return out
     fine = np.isfinite(out) if reversible else np.isfinite(out) & (out >= 0)
     if not fine.all():
         sample = int(np.flatnonzero(~fine)[0])
@@ -226,7 +231,15 @@ def is_value(thing: object) -> bool:
     made = vars(type(thing)).get("__dataclass_params__")
     if made is None or not (made.frozen and made.eq):
         return False
-    return all(field.compare and is_value(getattr(thing, field.name)) for field in fields(thing))  # type: ignore[arg-type]
+    try:
+        return _has_values(thing)
+    except TypeError:  # what has no hash is no value
+        return False
+
+
+@lru_cache(maxsize=256)
+def _has_values(thing: Any) -> bool:
+    return all(field.compare and is_value(getattr(thing, field.name)) for field in fields(thing))
 
 
 def symbol_of(primitive: Any, setting: Setting) -> Symbol:

@@ -199,3 +199,17 @@ def shared_names(a: ProgramBatch, b: ProgramBatch) -> tuple[str, ...]:
     if longer[: len(shorter)] != shorter:
         raise InvalidInputError(f"programs of {', '.join(shorter)} and of {', '.join(longer)} do not go together")
     return longer
+
+
+def merged(parts: Sequence[tuple[Array, ProgramBatch]]) -> ProgramBatch:
+    """Programs of parts of a batch, given by their rows, as one batch with the names of all of them."""
+    if len(parts) == 1:
+        return parts[0][1]
+    names = tuple(dict.fromkeys(name for _, programs in parts for name in programs.names))
+    shape = (sum(rows.size for rows, _ in parts), max(programs.ops.shape[1] for _, programs in parts))
+    ops, durations = np.full(shape, EMPTY), np.zeros(shape)
+    for rows, programs in parts:
+        index = np.array([*(names.index(name) for name in programs.names), EMPTY])  # EMPTY, −1, stays itself
+        steps = slice(0, programs.ops.shape[1])
+        ops[rows, steps], durations[rows, steps] = index[programs.ops], programs.durations
+    return ProgramBatch(names, ops, durations)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from hycop.boundary import Boundaries
 from hycop.dictionary import Dictionary
+from hycop.economy import unsplit_solvers
 from hycop.errors import IncompatibleError, InvalidInputError, NonFiniteStateError
 from hycop.grid import Grid
 from hycop.metrics import rel_l2
@@ -53,6 +54,10 @@ def swap(
     Processes that commute in one box may not commute in another: a program with a single step of advection is exact in
     a periodic box and poor between walls. ``substeps`` cuts every program that many times finer. By default, leaving
     the trained boundary doubles it and coming back halves it. ``unsettled`` tells whether that is enough.
+
+    If neither ``primitives`` nor ``substeps`` are given, a model that leaves its boundary becomes economical: a large
+    query is first solved on a coarse grid, to see whether an unsplit solver or a grid without refinement is as good
+    (``hycop.economy``).
     """
     _check_parts(model, primitives)
     before = model.model
@@ -78,7 +83,11 @@ def swap(
         changes.append(f"programs cut {finer} times as finely as their length asks for; before {before.substeps} times")
     if not changes:
         raise InvalidInputError("nothing to swap: give another boundary, primitive or substeps than the model has")
-    return Swapped(HyCOP.of(_with_parts(before, dictionary, after.boundary, finer, changes)), tuple(changes))
+    free = primitives is None and substeps is None and after.boundary != before.scope.boundary
+    if free and unsplit_solvers(before, after.boundary):
+        changes.append("large queries are solved by what is worth its work, as a coarse version of them tells")
+    made = _with_parts(before, dictionary, after.boundary, finer, changes)
+    return Swapped(HyCOP.of(replace(made, economical=free)), tuple(changes))
 
 
 def _with_parts(

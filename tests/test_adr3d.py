@@ -29,9 +29,10 @@ def flat(axis: int, boundary: str = "periodic") -> tuple[Query, Query]:
     rng = np.random.default_rng(axis)
     kept = [other for other in range(3) if other != axis]
     names = ("x", "y", "z")
-    given = {kind + letter: rng.uniform(0.02, 0.2, 2) for kind in "cD" for letter in names} | {
-        "r": np.array([0.5, 1.0])
-    }
+    given = {kind + letter: rng.uniform(0.02, 0.2, 2) for kind in "cD" for letter in names}
+    given |= {"r": np.array([0.5, 1.0])}
+    if boundary != "periodic":  # what flows against a wall does not stay flat, and the wind decides the sub-steps
+        given["c" + names[axis]] = np.zeros(2)
     params: Mapping[str, Array] = {
         **{kind + names[place]: given[kind + names[other]] for kind in "cD" for place, other in enumerate(kept)},
         "r": given["r"],
@@ -95,11 +96,9 @@ def test_predict_and_its_pictures(run: Path) -> None:
     assert min((run / name).stat().st_size for name in ("out.png", "out.gif")) > 1000
 
 
-def test_evaluate_and_diagnose(run: Path) -> None:
+def test_evaluate(run: Path) -> None:
     judged = hycop_command("evaluate", "run", "--data", "in.nc", "--metric", "frmse_paper_low", folder=run)
     assert judged.returncode == 0 and "10x8x6" in judged.stdout, judged.stderr
-    found = hycop_command("diagnose", "run", "--data", "in.nc", "--samples", "1", "--figures", "figures", folder=run)
-    assert found.returncode == 0 and list((run / "figures").iterdir()), found.stderr
 
 
 def test_a_picture_says_that_it_is_a_slice() -> None:
@@ -115,3 +114,9 @@ def test_a_picture_says_that_it_is_a_slice() -> None:
 def test_report(run: Path) -> None:
     done = hycop_command("report", "run", "--data", "in.nc", "--out", "page.html", folder=run)
     assert done.returncode == 0 and (run / "page.html").stat().st_size > 100_000, done.stderr
+
+
+@pytest.mark.validate
+def test_diagnose(run: Path) -> None:
+    found = hycop_command("diagnose", "run", "--data", "in.nc", "--samples", "2", "--figures", "figures", folder=run)
+    assert found.returncode == 0 and list((run / "figures").iterdir()), found.stderr

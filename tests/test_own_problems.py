@@ -13,7 +13,7 @@ from scipy.integrate import solve_ivp
 from hycop.errors import HyCOPError
 from hycop.experiments import frontier
 from hycop.formula import equation
-from hycop.primitives import OFFERED
+from hycop.primitives import HELD, OFFERED
 from hycop.problems import PROBLEMS, find_problem, register
 from hycop.problems.initial_conditions import Wave
 from hycop.references.fourier import interpolate
@@ -195,10 +195,15 @@ def test_a_run_with_own_primitives_needs_their_file(folder: Path) -> None:
     assert made.returncode == 0, made.stderr
     words = ("predict", "run", "well.nc", "answers.nc", "--times", "0.3")
     OFFERED.clear()  # commands of the tests share a process
+    HELD.clear()
     refused = hycop_command(*words, folder=folder)
     assert refused.returncode == 2 and "--with FILE.py" in refused.stderr
     answered = hycop_command(*words, "--with", "own.py", folder=folder)
     assert answered.returncode == 0, answered.stderr
+    workers = ("--executor", "processes", "--workers", "1", "--overwrite")  # which know its primitives too
+    before = (folder / "answers.nc").read_bytes()
+    spread = hycop_command(*words, "--with", "own.py", *workers, folder=folder)
+    assert spread.returncode == 0 and (folder / "answers.nc").read_bytes() == before, spread.stderr
     scored = hycop_command("evaluate", "run", "--with", "own.py", "--samples", "4", folder=folder)
     assert scored.returncode == 0 and "HyCOP" in scored.stdout, scored.stderr
     found = hycop_command("diagnose", "run", "--with", "own.py", "--data", "well.nc", folder=folder)

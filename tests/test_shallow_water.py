@@ -29,6 +29,7 @@ OPTIONS: tuple[tuple[Reconstruction, float], ...] = (
     ("weno5", 0.5),
     ("muscl", 0.5),
     ("hancock", 0.9),
+    ("weno5-hancock", 0.9),
 )
 
 every_solver = pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import hycop
 from benchmarks import memory
 from hycop.data import WellFile, blocks, write_well
 from hycop.data.netcdf import load, size_of
+from hycop.problems import definition
 from tests.helpers import hycop_command, one_line, tiny_model
 
 
@@ -93,6 +94,42 @@ def test_workers_give_the_same_bytes(run: Path, tmp_path: Path, executor: str) -
         done = hycop_command(*words, *more)
         assert done.returncode == 0, done.stderr
     assert (tmp_path / "local.nc").read_bytes() == (tmp_path / "spread.nc").read_bytes()
+
+
+def test_evaluate_in_blocks(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = {}
+    spread = ("--executor", "processes", "--workers", "2")
+    for name, size, more in (("whole", blocks.BLOCK_BYTES, ()), ("parts", 1, ()), ("spread", 1, spread)):
+        monkeypatch.setattr(blocks, "BLOCK_BYTES", size)
+        words = ("evaluate", run / "run", "--data", run / "in.nc", "--scheme", "strang x2", "--metric", "rel_l2")
+        done = hycop_command(*words, *more, "--json", tmp_path / f"{name}.json")
+        assert done.returncode == 0, done.stderr
+        found = json.loads((tmp_path / f"{name}.json").read_text())["rows"]
+        rows[name] = {row["method"].partition(" (")[0]: row for row in found}
+    assert {row["samples"] for each in rows.values() for row in each.values()} == {5}
+    for method in ("HyCOP", "Strang x2"):
+        whole, parts, far = (rows[name][method] for name in ("whole", "parts", "spread"))
+        for field in ("value", "work"):
+            assert parts[field] == pytest.approx(whole[field], rel=1e-12)
+        assert far["value"] == parts["value"]
+    assert rows["spread"]["limit"]["value"] == rows["parts"]["limit"]["value"]
+
+
+def test_data_drawn_in_blocks_are_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, size in (("whole", definition.BLOCK_BYTES), ("parts", 1)):
+        monkeypatch.setattr(definition, "BLOCK_BYTES", size)
+        made = hycop_command("data", "ad1d", tmp_path / f"{name}.nc", "--samples", "5", "--shape", "16")
+        assert made.returncode == 0, made.stderr
+    assert (tmp_path / "whole.nc").read_bytes() == (tmp_path / "parts.nc").read_bytes()
+
+
+def test_regrouped_blocks_hold_the_same_samples(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = load(run / "in.nc")
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 2 * data.states[0].nbytes)
+    parts = [data.take(slice(0, 1)), data.take(slice(1, 4)), data.take(slice(4, 5))]
+    again = list(blocks.regrouped(parts))
+    assert [each.samples for each in again] == [2, 2, 1]
+    assert np.array_equal(blocks.joined(again).states, data.states)
 
 
 @pytest.mark.validate

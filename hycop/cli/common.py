@@ -18,6 +18,7 @@ from typing import Annotated, Any
 import typer
 
 from hycop.cli.terminal import tell
+from hycop.cli.workers import CarryingExecutor
 from hycop.conformance.loading import lacks, load_module
 from hycop.dictionary import Dictionary
 from hycop.errors import IncompatibleError, InvalidInputError, OutputError, UnknownNameError
@@ -53,6 +54,8 @@ ASKED = ("folder", "name", "problem", "source")
 """Arguments that may need problems and primitives of one's own: commands with one of them take --with."""
 
 _overwriting: ContextVar[bool] = ContextVar("overwriting", default=False)
+_files: ContextVar[tuple[Path, ...]] = ContextVar("files", default=())
+"""Python files of the user's that this command has run."""
 
 
 class _Commands(typer.Typer):
@@ -102,6 +105,7 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
 def _adopted(files: Sequence[Path], given: dict[str, Any]) -> dict[str, Any]:
     """The arguments, with ``file.py:name`` replaced by the name of the problem that it means. Files are run only
     because the user names them; what a folder says is never imported."""
+    _files.set(())
     for file in files:
         adopt(file)
     for name in ASKED:
@@ -114,6 +118,7 @@ def _adopted(files: Sequence[Path], given: dict[str, Any]) -> dict[str, Any]:
 def adopt(file: Path) -> ModuleType:
     """Runs a Python file; the problems in it are then known by their names, its primitives to model folders."""
     module = load_module(str(file))
+    _files.set((*_files.get(), file))
     for value in vars(module).values():
         if isinstance(value, Problem):
             register(value)
@@ -304,8 +309,10 @@ SchedulerOption = Annotated[str | None, typer.Option(help="Address of a Dask sch
 
 
 def chosen_executor(name: str, workers: int | None, scheduler: str | None) -> Executor:
+    """The executor of that name; its workers know the user's own problems and primitives."""
     options = {key: value for key, value in (("workers", workers), ("scheduler", scheduler)) if value is not None}
-    return find_executor(name, **options)
+    found = find_executor(name, **options)
+    return CarryingExecutor(found, _files.get()) if _files.get() and name != "local" else found
 
 
 LayoutOption = Annotated[

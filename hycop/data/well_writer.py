@@ -115,25 +115,29 @@ def _listed(names: Any) -> Any:
 
 
 def _grouped(channels: Sequence[Channel], axes: int) -> dict[str, tuple[int, ...]]:
-    """Fields by name, each with its channels: a vector if neighbouring channels are its components along every axis,
-    as mx, my or v_x, v_y.
+    """Fields by name, each with its channels: a vector where neighbouring channels are normal to the axes in turn.
 
     >>> _grouped((Channel("h"), Channel("mx", 0), Channel("my", 1)), 2)
     {'h': (0,), 'm': (1, 2)}
+    >>> _grouped((Channel("h"), Channel("hu", 0), Channel("hv", 1)), 2)
+    {'h': (0,), 'hu_hv': (1, 2)}
     """
     names = [channel.name for channel in channels]
     out: dict[str, tuple[int, ...]] = {}
     place = 0
     while place < len(channels):
         some = channels[place : place + axes]
-        stem = names[place][:-1]
-        is_vector = axes > 1 and [channel.normal for channel in some] == list(range(axes))
-        if is_vector and [channel.name for channel in some] == [stem + letter for letter in AXES[:axes]] and stem:
-            stem = stem.rstrip("_") or stem
-            if stem not in names and stem not in out:
-                out[stem] = tuple(range(place, place + axes))
-                place += axes
-                continue
-        out[names[place]] = (place,)
-        place += 1
+        count = axes if axes > 1 and [channel.normal for channel in some] == list(range(axes)) else 1
+        out[_field_name(names[place : place + count], [*names, *out])] = tuple(range(place, place + count))
+        place += count
     return out
+
+
+def _field_name(members: Sequence[str], taken: Sequence[str]) -> str:
+    """The name of a scalar, or what the components of a vector have in common: m for mx and my."""
+    stem = members[0][:-1]
+    if len(members) > 1 and all(name == stem + letter for name, letter in zip(members, AXES, strict=False)):
+        stem = stem.rstrip("_")
+        if stem and stem not in taken:
+            return stem
+    return "_".join(members)

@@ -15,6 +15,7 @@ import numpy as np
 
 from hycop.dictionary import Dictionary
 from hycop.evaluation.contender import Composed
+from hycop.execution import expected_work
 from hycop.grid import Array
 from hycop.metrics import find_metric
 from hycop.query import Query
@@ -30,9 +31,10 @@ FEW, FEWEST = 32, 8
 VALUES_AT_ONCE = 2**16
 """Target for the number of values in the states of those queries together."""
 
-COSTED, UNSURE = 8, 0.15
-"""Queries on which the ratio of a scheme's work to the policy's is estimated. An estimate closer than ``UNSURE`` to
-``EQUAL_WORK`` is replaced by the ratio on all queries."""
+COSTED = 8
+UNSURE = (0.15, 0.15, 0.04)
+"""The ratio of a scheme's work to the policy's is first estimated from the initial states of ``COSTED`` queries. While
+it is closer than this to ``EQUAL_WORK``, it is measured: on these queries, on four times as many, and on all."""
 
 SUBSTEPS = (1, 2, 3, 4, 6, 8)
 """Numbers of substeps that are tried for each scheme."""
@@ -129,19 +131,30 @@ class Opponents:
         substeps = sorted({*SUBSTEPS, *(self.substeps * each for each in SUBSTEPS)})
         offered = portfolio(self.dictionary, self.query.setting, substeps, self.covers)
 
-        def cost(scheme: Scheme, chosen: Array) -> float:
-            theirs = self._work(scheme, asked.take(chosen))
-            return theirs / (float(work[chosen].mean()) or 1.0)  # what takes no time takes no work
-
         every = np.argsort(work, kind="stable")
-        spread = ((np.arange(COSTED) + 0.5) / COSTED * asked.batch).astype(np.int64)
-        few = every[np.unique(spread)]  # cheap queries and costly ones
+        spread = [
+            every[np.unique(((np.arange(count) + 0.5) / count * asked.batch).astype(np.int64))]  # cheap and costly ones
+            for count in (COSTED, 4 * COSTED)
+        ]
+        few = asked.take(spread[0])
+
+        def share(cost: float, chosen: Array) -> float:
+            return cost / (float(work[chosen].mean()) or 1.0)  # what takes no time takes no work
+
+        def ratio(scheme: Scheme) -> float:
+            programs = self._composed(scheme).programs(few)
+            expected = expected_work(programs, self.dictionary, few, refinement=self.refinement)
+            found = share(float(expected.mean()), spread[0])
+            for chosen, unsure in zip((*spread, every), UNSURE, strict=True):
+                if not abs(found - EQUAL_WORK) < unsure:
+                    break
+                found = share(self._work(scheme, asked.take(chosen)), chosen)
+            return found
+
         costs: dict[Scheme, float] = {}
         for _, family in groupby(offered, key=lambda scheme: (scheme.cover, scheme.name, scheme.outer)):
             for scheme in family:  # from few substeps to many
-                costs[scheme] = cost(scheme, few)
-                if abs(costs[scheme] - EQUAL_WORK) < UNSURE and few.size < every.size:
-                    costs[scheme] = cost(scheme, every)
+                costs[scheme] = ratio(scheme)
                 if costs[scheme] > EQUAL_WORK:
                     break
         return costs

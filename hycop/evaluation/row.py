@@ -139,7 +139,7 @@ def _over_samples(rows: Sequence[Row]) -> Row:
     def mean(field: str) -> float:
         return float(np.average([getattr(row, field) for row in rows], weights=weights))
 
-    means = {field: mean(field) for field in ("value", "work", "limit", "seconds_per_sample")}
+    means: dict[str, Any] = {field: mean(field) for field in ("value", "work", "limit", "seconds_per_sample")}
     ends = [float(end) for row in rows for end in str(row.time).split("..")]
     time = rows[0].time if min(ends) == max(ends) else f"{min(ends):g}..{max(ends):g}"
     method = max((row.method for row in rows), key=_limit_order)

@@ -105,7 +105,7 @@ SPACE = "adr3d"
 SPACE_SAMPLES = 16
 """Queries per split of ``adr3d``, at most: each truth is solved on 64³ cells."""
 
-MEMORY = "memory of an answer [bytes]"
+MEMORY = "memory of an answer, bytes"
 """The most that arrays take while the model answers one query, its result included."""
 
 

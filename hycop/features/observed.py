@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property, lru_cache
+from math import prod
 
 import numpy as np
 
@@ -76,9 +77,9 @@ class Observed:
         axis, a cosine for each of any other."""
         if position not in self._energies:
             u = self.query.u0[:, position].astype(np.float64, copy=False)
-            for modes, _ in reversed(self._axes):  # the last axis becomes the first, until all are in order again
-                u = np.moveaxis(_product(u, modes), -1, 1)
-            self._energies[position] = np.ascontiguousarray(u) ** 2 / self.grid.cells
+            for axis in reversed(range(self.grid.axes)):
+                u = _product(u, self._axes[axis][0], 1 + axis)
+            self._energies[position] = u * u / self.grid.cells
         return self._energies[position]
 
     @cached_property
@@ -104,19 +105,21 @@ class Observed:
         return np.sqrt(self.energies(position).reshape(self.batch, -1).sum(axis=1))
 
 
-def _product(u: Array, modes: Array) -> Array:
-    """u (batch, …, n) times modes (n, mode), sample by sample and in parts, so that a sample's bits depend on nothing
-    else."""
+def _product(u: Array, modes: Array, axis: int) -> Array:
+    """u (batch, …, n, …) times modes (n, mode) along an axis, sample by sample and in parts, so that a sample's bits
+    depend on nothing else."""
     n, kept = modes.shape
-    rows = u.reshape(u.shape[0], -1, n)
-    some = max(1, LARGEST // (n * kept))
-    if rows.shape[1] <= some:
-        out = np.matmul(rows, modes)
-    else:
-        out = np.empty((*rows.shape[:2], kept))
-        for start in range(0, rows.shape[1], some):
-            np.matmul(rows[:, start : start + some], modes, out=out[:, start : start + some])
-    return out.reshape(*u.shape[:-1], kept)
+    last = axis == u.ndim - 1
+    # rows (…, row, n) times modes, or modes times columns (…, n, column)
+    parts = u.reshape(u.shape[0], -1, n) if last else u.reshape(-1, n, prod(u.shape[axis + 1 :]))
+    along, some = 1 if last else 2, max(1, LARGEST // (n * kept))
+    out = np.empty((*parts.shape[:2], kept) if last else (parts.shape[0], kept, parts.shape[2]))
+    for start in range(0, parts.shape[along], some):
+        if last:
+            np.matmul(parts[:, start : start + some], modes, out=out[:, start : start + some])
+        else:
+            np.matmul(modes.T, parts[:, :, start : start + some], out=out[:, :, start : start + some])
+    return out.reshape(*u.shape[:axis], kept, *u.shape[axis + 1 :])
 
 
 @lru_cache(maxsize=256)

@@ -64,24 +64,25 @@ def dimensionless_times(seen: Observed) -> Array:
         raise InvalidInputError("dimensionless times need the equation of the query")
     if equation.guessed:  # an old model folder does not name all coefficients, but the query does
         equation = guessed_equation(equation.name, equation.processes, seen.query)
-    speeds, spreads = np.zeros((seen.batch, axes)), np.zeros((seen.batch, axes))
-    foldings = np.full(seen.batch, float(equation.unit_rate))
+    out = np.zeros((seen.batch, len(TIMES)))
+    crossings, spreads, foldings = out.T
+    foldings += equation.unit_rate
     for name, coefficient in equation.coefficients.items():
         if name not in seen.params or coefficient.kind == "other":
             continue
         size = np.abs(seen.params[name])
         if coefficient.kind == "rate":
-            foldings = foldings + size
+            foldings += size
             continue
-        along = speeds if coefficient.kind == "velocity" else spreads
         for axis in range(axes) if coefficient.axis is None else [coefficient.axis]:
-            along[:, axis] += size
+            if coefficient.kind == "velocity":
+                crossings += size / lengths[:, axis]
+            else:
+                spreads += size / lengths[:, axis] ** 2
     for name in equation.speeds:
-        speeds = speeds + find_speed(name)(seen)
-    total: Array = np.zeros(seen.batch)
-    for axis in range(axes):
-        total = total + spreads[:, axis] / lengths[:, axis] ** 2
-    return np.stack([(speeds / lengths).sum(axis=1), total, foldings], axis=1) * seen.time[:, None]
+        crossings += (find_speed(name)(seen) / lengths).sum(axis=1)
+    out *= seen.time[:, None]
+    return out
 
 
 def log_time(index: int, seen: Observed) -> Array:

@@ -181,7 +181,7 @@ def _over_groups(advance: Callable[[int, int], None], steps: Array) -> None:
     """Calls ``advance(start, end)`` for neighbours with the same number of steps, at most ``LANES`` at a time."""
     edges = [0, *(np.flatnonzero(np.diff(steps)) + 1).tolist(), steps.size]
     groups = [(start, min(start + LANES, end)) for first, end in pairwise(edges) for start in range(first, end, LANES)]
-    threads = min(numba.get_num_threads(), len(groups))
+    threads = 1 if len(groups) < 2 else min(numba.get_num_threads(), len(groups))
     if threads <= 1:  # starting a thread takes as long as a few steps
         for group in groups:
             advance(*group)

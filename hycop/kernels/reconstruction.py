@@ -24,6 +24,7 @@ RECONSTRUCTIONS = {
     "muscl": MUSCL,
     "weno5": WENO5,
     "hancock": CENTRAL + HANCOCK,
+    "weno5-hancock": WENO5 + HANCOCK,
 }
 """``HANCOCK`` is added to a way to reconstruct edges if these are then taken to half the step."""
 
@@ -32,11 +33,12 @@ STAGES = {
     "muscl": np.array([0.0, 0.5]),
     "weno5": np.array([0.0, 0.75, 1.0 / 3.0]),
     "hancock": np.array([0.0]),  # edges are those at half the step
+    "weno5-hancock": np.array([0.0]),
 }
 """Strong-stability-preserving Runge–Kutta methods of orders 1, 2 and 3 (Shu and Osher, J. Comput. Phys. 77 (1988) 439):
 each stage is keep·u + (1 − keep)·(v + τ L(v)), with u the state before the step and v that of the stage before."""
 
-CELLS = {"upwind": 1, "muscl": 3, "weno5": 5, "hancock": 3}
+CELLS = {"upwind": 1, "muscl": 3, "weno5": 5, "hancock": 3, "weno5-hancock": 5}
 """Cells from which the edges of one cell are reconstructed: fewer along an axis would be counted twice."""
 
 TINY = 1e-40

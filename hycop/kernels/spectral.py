@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any
@@ -110,20 +111,82 @@ def evolve(u: Array, transforms: tuple[str, ...], rates: tuple[Array, ...], dura
     """
     if convolves(u.shape, transforms):
         return convolve(u, rates, durations)
-    # complex even for real rates, because other operators of the batch decide whether they come as such
-    dtype = np.complex128 if "fourier" in transforms else np.float64
     half = max((axis for axis, name in enumerate(transforms) if name == "fourier"), default=-1)
+    if half >= 0 and u.size <= BLOCK:
+        return _evolved(u, transforms, rates, durations)
     multipliers = []
     for axis, rate in enumerate(rates):
         modes = u.shape[2 + axis] // 2 + 1 if axis == half else u.shape[2 + axis]
-        exponents = np.zeros((rate.shape[0], modes), dtype)
-        sums = exponents.view(np.float64)
-        for op in range(rate.shape[1]):
-            tau = durations[:, op, None]
-            parts = rate[:, op, :modes].astype(dtype).view(np.float64)  # as pairs of real numbers
-            if tau.all():
-                sums += parts * tau
-            else:  # only where there is a duration: a rate may be infinite
-                sums += np.multiply(parts, tau, out=np.zeros_like(sums), where=tau != 0)
-        multipliers.append(np.exp(exponents, out=exponents))
+        multipliers.append((_turned if half >= 0 else _grown)(rate[:, :, :modes], durations))
     return multiply_modes(u, transforms, tuple(multipliers))
+
+
+NO_RATES = np.zeros((1, 1, 1), dtype=np.complex128)
+"""Rates of an axis that is not there."""
+
+
+def _evolved(u: Array, transforms: tuple[str, ...], rates: tuple[Array, ...], durations: Array) -> Array:
+    """A small state, for which calls would take as long as the transforms: multipliers are made where they are used."""
+    modes = to_modes(u, transforms)
+    padding = 3 - len(transforms)
+    # of one type and layout, so that the loop is compiled once
+    along = [NO_RATES] * padding + [np.ascontiguousarray(rate, dtype=np.complex128) for rate in rates]
+    taus = np.ascontiguousarray(durations, dtype=np.float64)
+    _evolve_modes(modes.reshape(modes.shape[:2] + (1,) * padding + modes.shape[2:]), taus, *along)
+    return from_modes(modes, transforms, u.shape)
+
+
+def _turned(rates: Array, durations: Array) -> Array:
+    """exp(Σ_op durations[sample, op]·rates[sample, op, mode]), complex even for real rates, because other operators of
+    the batch decide whether they come as such."""
+    out = np.empty((rates.shape[0], rates.shape[2]), dtype=np.complex128)
+    _exponentials(np.ascontiguousarray(rates, dtype=np.complex128), np.ascontiguousarray(durations), out)
+    return out
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _exponential(rates: Array, durations: Array, sample: int, mode: int) -> complex:
+    growth, turn, row = 0.0, 0.0, min(sample, rates.shape[0] - 1)
+    for op in range(rates.shape[1]):
+        tau = durations[sample, op]
+        if tau != 0.0:  # a rate may be infinite
+            growth += rates[row, op, mode].real * tau
+            turn += rates[row, op, mode].imag * tau
+    size = math.exp(growth)
+    return complex(size * math.cos(turn), size * math.sin(turn)) if turn != 0.0 else complex(size, 0.0)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _exponentials(rates: Array, durations: Array, out: Array) -> None:
+    for sample in range(out.shape[0]):
+        for mode in range(out.shape[1]):
+            out[sample, mode] = _exponential(rates, durations, sample, mode)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _evolve_modes(modes: Array, durations: Array, first: Array, second: Array, last: Array) -> None:
+    """``_scale_modes`` by exp(Σ_op durations[sample, op]·rates[sample, op, mode]) along each axis."""
+    samples, channels, n1, n2, n3 = modes.shape
+    a, b, c = np.empty(n1, modes.dtype), np.empty(n2, modes.dtype), np.empty(n3, modes.dtype)
+    for sample in range(samples):
+        for i in range(n1):
+            a[i] = _exponential(first, durations, sample, i)
+        for j in range(n2):
+            b[j] = _exponential(second, durations, sample, j)
+        for k in range(n3):
+            c[k] = _exponential(last, durations, sample, k)
+        for channel in range(channels):
+            for i in range(n1):
+                for j in range(n2):
+                    factor = a[i] * b[j]
+                    for k in range(n3):
+                        modes[sample, channel, i, j, k] *= factor * c[k]
+
+
+def _grown(rates: Array, durations: Array) -> Array:
+    """The same for real rates."""
+    exponents = np.zeros((rates.shape[0], rates.shape[2]))
+    for op in range(rates.shape[1]):
+        tau = durations[:, op, None]
+        exponents += np.multiply(rates[:, op], tau, out=np.zeros_like(exponents), where=tau != 0)
+    return np.exp(exponents, out=exponents)

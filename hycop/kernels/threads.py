@@ -21,17 +21,18 @@ PARTS = 4
 
 def threads_for(updates: float) -> int:
     """Threads that a loop of so many updates can feed: at least one, and no more than Numba may use."""
-    return max(1, min(numba.get_num_threads(), int(updates // UPDATES)))
+    wanted = int(updates // UPDATES)
+    return 1 if wanted < 2 else min(numba.get_num_threads(), wanted)  # to ask Numba takes as long as a tiny loop
 
 
 @contextmanager
 def sharing(updates: float) -> Iterator[None]:
     """Within the block Numba's parallel loops use no more threads than so many updates can feed."""
-    before = numba.get_num_threads()
-    if threads_for(updates) == before:  # setting the number takes as long as a small loop
+    before, wanted = numba.get_num_threads(), threads_for(updates)
+    if wanted == before:  # setting the number takes as long as a small loop
         yield
         return
-    numba.set_num_threads(threads_for(updates))
+    numba.set_num_threads(wanted)
     try:
         yield
     finally:

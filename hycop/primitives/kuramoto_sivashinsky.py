@@ -156,7 +156,7 @@ class KuramotoSivashinskyNonlinear:
             out[block, 0] = _march(u[block, 0].astype(np.float64), tau[block], steps[block], k[block])
 
         starts = range(0, order.size, samples)
-        threads = min(numba.get_num_threads(), len(starts))
+        threads = 1 if len(starts) < 2 else min(numba.get_num_threads(), len(starts))
         if threads <= 1:  # starting a thread takes as long as a few sub-steps
             for start in starts:
                 advance(start)

@@ -17,7 +17,7 @@ from hycop.primitive import checked_cells, checked_cfl, checked_duration, update
 from hycop.primitives.examples import shallow_water_example
 from hycop.query import Setting
 
-Reconstruction = Literal["muscl", "weno5", "hancock"]
+Reconstruction = Literal["muscl", "weno5", "hancock", "weno5-hancock"]
 
 
 class Solver(Protocol):
@@ -97,11 +97,11 @@ class GravityWave:
 
     Hyperbolic with the speeds ±√(gh); momentum along a front stays as it is. Finite volumes with Rusanov's flux, which
     resolves both waves, between edges by fifth-order WENO-Z (``weno5``, three Runge–Kutta stages) or by van Leer's
-    limiter (``muscl``, two stages). ``hancock`` takes edges by the monotonised central limiter to half the step instead
-    and needs one stage; a good ``cfl`` for it is 0.9. Second order in two dimensions, where fluxes are taken at the
-    middle of a face; ``weno5`` has third order in one. Depth stays positive where the equations let it; otherwise, as
-    where water runs apart so fast that the bed falls dry, a sample comes back as NaN. ``cfl`` bounds Σ_i √(gh)τ/Δx_i of
-    a sub-step.
+    limiter (``muscl``, two stages). ``hancock`` and ``weno5-hancock`` take edges, by the monotonised central limiter or
+    by WENO-Z, to half the step instead and need one stage; a good ``cfl`` for them is 0.9. Second order in two
+    dimensions, where fluxes are taken at the middle of a face; ``weno5`` has third order in one. Depth stays positive
+    where the equations let it; otherwise, as where water runs apart so fast that the bed falls dry, a sample comes back
+    as NaN. ``cfl`` bounds Σ_i √(gh)τ/Δx_i of a sub-step.
     Channels ``h``, ``hu``, ``hv``; parameter ``g``.
     """
 

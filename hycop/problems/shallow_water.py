@@ -211,10 +211,11 @@ def _reference(processes: frozenset[str], boundary: tuple[str, ...], shape: tupl
 
 
 def dictionaries() -> Mapping[str, Dictionary]:
-    """Runge–Kutta with WENO; MUSCL in steps of one stage; and both processes at once."""
+    """Runge–Kutta with WENO; MUSCL and WENO in steps of one stage; and both processes at once, with either WENO."""
     kinds: Mapping[str, tuple[Reconstruction, float]] = {
         "weno5": ("weno5", 0.5),
         "muscl": ("hancock", SINGLE_STAGE_CFL),
+        "weno5-hancock": ("weno5-hancock", SINGLE_STAGE_CFL),
     }
     return {
         **{
@@ -222,6 +223,7 @@ def dictionaries() -> Mapping[str, Dictionary]:
             for name, options in kinds.items()
         },
         "unsplit": Dictionary({"shallow water": ShallowWater()}),
+        "unsplit-hancock": Dictionary({"shallow water": ShallowWater("weno5-hancock", SINGLE_STAGE_CFL)}),
     }
 
 

@@ -55,6 +55,7 @@ def assembled(path: Path, document: Document, dictionary: Dictionary) -> Model:
         static_theta=static,
         calibration=_calibration(path, document),
         corrections=_corrections(path, document),
+        economical=document.economical,
     )
 
 

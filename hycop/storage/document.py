@@ -207,6 +207,7 @@ class Document(_Part):
     substeps: Annotated[int, Field(ge=1, le=MOST_SUBSTEPS)] = 1
     calibration: CalibrationPart | None = None
     corrections: Annotated[dict[Name, CorrectionPart], Field(max_length=256)] = {}
+    economical: bool = False
     files: Annotated[dict[str, str], Field(max_length=64)]
 
 

@@ -145,7 +145,9 @@ def _content(model: Model) -> dict[str, object]:
         "refinement": model.refinement,
         "substeps": model.substeps,
         "calibration": None if model.calibration is None else asdict(model.calibration),
-        **({"corrections": corrections} if corrections else {}),  # older versions read folders without them
+        # older versions read folders without these
+        **({"corrections": corrections} if corrections else {}),
+        **({"economical": True} if model.economical else {}),
         "files": {},
     }
 

@@ -22,6 +22,10 @@ from hycop.training.loop import Task
 FEWEST_HELD_OUT = 32
 """Fewest held-out queries of a dataset for the gate."""
 
+TRUTH_CHECKED = 4
+"""Samples of drawn data on which the error of the truth is estimated: on each, a finer grid costs as much as eight
+samples of the truth itself."""
+
 HELD_OUT_STREAM = 2**32
 """Added to the seed for the held-out queries of a problem, so that no query is in both."""
 
@@ -160,7 +164,8 @@ class _Drawn:
                 return found
             if begun(self.kept) and not self.force:
                 raise another_run(self.kept)
-        return self.problem.sample(samples, self.split, seed, shape=self.shape)
+        estimated = min(TRUTH_CHECKED, self.problem.estimated)
+        return self.problem.sample(samples, self.split, seed, shape=self.shape, estimated=estimated)
 
 
 def keep(task: Task, folder: Path, force: bool) -> None:

@@ -1,0 +1,245 @@
+"""Which solver and which grid are worth their work for a query outside training.
+
+What a policy has learned holds in training. Elsewhere an unsplit solver may be as good as the composition, and a finer
+grid may gain little: where the solution jumps, cells half as wide take 2^(axes + 1) times the work for half the error
+at best. So a model that is ``economical`` first solves a coarse version of such a query, with its own programs and with
+each unsplit solver of its equation. They tell whether refinement is worth its work, and which solver is the cheapest of
+those that are as good as the best; that one then solves the query itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from math import ceil
+from typing import NamedTuple
+
+import numpy as np
+
+from hycop.answer import Answer
+from hycop.dictionary import Dictionary
+from hycop.errors import HyCOPError, InvalidInputError
+from hycop.estimation import Estimate
+from hycop.evaluation import errors_of
+from hycop.execution import Outcome
+from hycop.features import Observed
+from hycop.grid import Array, Grid, restrict
+from hycop.model import Model
+from hycop.primitive import Primitive, boundaries_of, fingerprint
+from hycop.problems import PROBLEMS, problems_with
+from hycop.program import ProgramBatch, merged
+from hycop.query import Query
+
+AS_GOOD = 1.25
+"""A solver is as good as the best on a grid if its estimated error is at most this many times larger."""
+
+LEAST_ORDER = 1.5
+"""A finer grid is worth its work if the error falls at least with this power of the width of its cells. Where the
+solution jumps, estimated errors fall with a power of 0.9 to 1.1; where it is smooth, with 2 and more."""
+
+MOST_CELLS: Mapping[int, int] = {1: 128, 2: 32, 3: 24}
+"""Most cells along an axis of the coarse version of a query, by number of axes. A query that is not larger keeps the
+model's own program and grid: to compare would cost as much as to answer."""
+
+FEWEST_CELLS = 16
+"""Fewest cells along an axis of the coarse version."""
+
+
+class Part(NamedTuple):
+    """Queries (index,) of a batch, and the model that answers them."""
+
+    rows: Array
+    model: Model
+
+
+def parts_of(model: Model, query: Query) -> list[Part]:
+    """The batch in parts, each with the model that answers it; one part with the model itself unless it is
+    ``economical`` and some queries lie outside its training. The choice for a query does not depend on the others."""
+    plain = model.economical and not query.setting.fields  # a coarse field is another field
+    rivals = unsplit_solvers(model, query.grid.boundary) if plain else {}
+    factor = _factor(query.grid.shape)
+    if not rivals or factor == 1:
+        return [Part(np.arange(query.batch), model)]
+    groups: dict[tuple[str, int], list[int]] = {}
+    outside = _outside(model, query)
+    for row in range(query.batch):
+        own = ("", model.refinement)
+        one = query.take(slice(row, row + 1))
+        groups.setdefault(_choice(model, rivals, _coarsened(one, factor)) if outside[row] else own, []).append(row)
+    return [Part(np.array(rows), _with(model, rivals, *choice)) for choice, rows in groups.items()]
+
+
+def only_part(model: Model, query: Query) -> Model:
+    """The model that answers the queries, if it is one for all of them."""
+    parts = parts_of(model, query)
+    if len(parts) > 1:
+        raise InvalidInputError("these queries are answered by different solvers: ask them one by one")
+    return parts[0].model
+
+
+def answer(model: Model, query: Query, tol: float | None = None) -> Answer:
+    """``Model.answer``, each query by the solver and on the grid that are worth their work."""
+    parts = parts_of(model, query)
+    return parts[0].model.answer(query, tol) if len(parts) == 1 else _together(parts, query, tol)
+
+
+def predicted(model: Model, query: Query) -> tuple[Array, Mapping[str, Array]]:
+    """``Model.predicted``, each query by the solver and on the grid that are worth their work."""
+    parts = parts_of(model, query)
+    if len(parts) == 1:
+        return parts[0].model.predicted(query)
+    found = _together(parts, query, None)
+    return found.states, found.outside
+
+
+def _together(parts: Sequence[Part], query: Query, tol: float | None) -> Answer:
+    found = [part.model.answer(query.take(part.rows), tol) for part in parts]
+    return joined_answers(query, [part.rows for part in parts], found)
+
+
+def joined_answers(query: Query, every: Sequence[Array], found: Sequence[Answer]) -> Answer:
+    """The answers to parts of a batch, given by their rows, as one."""
+    if len(found) == 1:
+        return found[0]
+    outside: dict[str, Array] = {}
+    for rows, each in zip(every, found, strict=True):
+        for reason, there in each.outside.items():
+            outside.setdefault(reason, np.zeros(query.batch, dtype=bool))[rows] = there
+    return replace(
+        found[0],
+        query=query,
+        programs=merged(list(zip(every, [each.programs for each in found], strict=True))),
+        states=_joined(every, [each.states for each in found]),
+        work=_joined(every, [each.work for each in found]),
+        features={name: _joined(every, [each.features[name] for each in found]) for name in found[0].features},
+        outside=outside,
+        refinement=_joined(every, [each.refinement for each in found]),
+        estimator=lambda: _estimates(every, [each.estimate for each in found]),
+    )
+
+
+def _estimates(every: Sequence[Array], found: Sequence[Estimate]) -> Estimate:
+    values = (_joined(every, [getattr(each, name) for each in found]) for name in ("error", "distance", "work"))
+    return Estimate(*values, calibrated=all(each.calibrated for each in found))
+
+
+def solve(model: Model, query: Query) -> Outcome:
+    """``Model.solve``, each query by the solver and on the grid that are worth their work."""
+    found = [(rows, part.solve(query.take(rows))) for rows, part in parts_of(model, query)]
+    rows = [rows for rows, _ in found]
+    return Outcome(_joined(rows, [each.states for _, each in found]), _joined(rows, [each.work for _, each in found]))
+
+
+def programs(model: Model, query: Query) -> ProgramBatch:
+    """``Model.programs``, with those of unsplit solvers where they are worth their work."""
+    return merged([(rows, part.programs(query.take(rows))) for rows, part in parts_of(model, query)])
+
+
+def _joined(rows: Sequence[Array], values: Sequence[Array]) -> Array:
+    """Values of parts of a batch, in the order of the batch."""
+    if len(rows) == 1:
+        return values[0]
+    out = np.empty((sum(each.size for each in rows), *values[0].shape[1:]), dtype=np.result_type(*values))
+    for some, value in zip(rows, values, strict=True):
+        out[some] = value
+    return out
+
+
+def _outside(model: Model, query: Query) -> Array:
+    """Which queries (batch,) training says nothing about: other boundaries, or values far from those of training."""
+    if query.grid.boundary != model.scope.boundary:
+        return query.time > 0
+    asked = model.corrected(query)
+    values = model.scope.view.values(Observed(asked, model.equation))
+    return model.scope.far(asked, values) & (query.time > 0)
+
+
+def unsplit_solvers(model: Model, boundary: Sequence[str]) -> dict[str, Primitive]:
+    """Unsplit solvers of the equation that know a boundary, by a name that the model's dictionary does not have."""
+    own = {fingerprint(one) for one in model.dictionary.values()}
+    found: dict[str, Primitive] = {}
+    for name, one in _unsplit(problems_with(model.equation), frozenset(model.equation.processes)):
+        if fingerprint(one) not in own and set(boundary) <= boundaries_of(one):
+            found[f"{name}'" if name in model.dictionary else name] = one
+    return found
+
+
+@cache
+def _unsplit(problems: tuple[str, ...], processes: frozenset[str]) -> tuple[tuple[str, Primitive], ...]:
+    """Primitives that advance all processes at once and may be used on any grid, under distinct names."""
+    found: dict[str, tuple[str, Primitive]] = {}
+    for problem in problems:
+        for label, dictionary in PROBLEMS[problem].dictionaries.items():
+            for name, one in dictionary.items():
+                if len(dictionary) == 1 and one.advances == processes and one.order is not None:
+                    taken = any(name == other for other, _ in found.values())
+                    found.setdefault(fingerprint(one), (f"{name} ({label})" if taken else name, one))
+    return tuple(found.values())
+
+
+def _with(model: Model, rivals: Mapping[str, Primitive], name: str, refinement: int) -> Model:
+    """The model that solves by an unsplit solver, or by its own programs if no name is given, on a grid."""
+    if not name:
+        calibration = model.calibration if refinement == model.refinement else None
+        return replace(model, economical=False, refinement=refinement, calibration=calibration)
+    return replace(
+        model,
+        economical=False,
+        dictionary=Dictionary({name: rivals[name]}),
+        refinement=refinement,
+        substeps=1,
+        gate=replace(
+            model.gate, kept=False, classical="Lie", cover=None, splitting=None, splitting_cover=None, reach=None
+        ),
+        scope=replace(model.scope, untrained=(name,)),
+        calibration=None,
+        static_theta=None,
+    )
+
+
+def _factor(shape: tuple[int, ...]) -> int:
+    """How many times coarser the coarse version of a query is along each axis; 1 if there is none."""
+    least = ceil(max(shape) / MOST_CELLS[len(shape)])
+    most = min(shape) // FEWEST_CELLS
+    return next((each for each in range(max(2, least), most + 1) if least > 1 and not any(n % each for n in shape)), 1)
+
+
+def _coarsened(query: Query, factor: int) -> Query:
+    shape = tuple(n // factor for n in query.grid.shape)
+    setting = query.setting.with_grid(Grid(shape, query.grid.lengths, query.grid.boundary))
+    return Query(restrict(query.u0, shape), setting, query.time)
+
+
+def _choice(model: Model, rivals: Mapping[str, Primitive], coarse: Query) -> tuple[str, int]:
+    """What solves one query, as a name and a refinement: first the grid, by the cheapest unsplit solver (the judge) on
+    it and on finer ones, then the cheapest solver that is as good there as the best. Errors are distances to the
+    judge's answer on a grid twice as fine."""
+    runs: dict[tuple[str, int], Outcome | None] = {}
+
+    def run(name: str, refinement: int) -> Outcome | None:
+        if (name, refinement) not in runs:
+            try:
+                runs[name, refinement] = _with(model, rivals, name, refinement).solve(coarse)
+            except HyCOPError:  # it cannot solve the query
+                runs[name, refinement] = None
+        return runs[name, refinement]
+
+    def error(name: str, refinement: int) -> float:
+        done, finer = run(name, refinement), run(judge, 2 * refinement)
+        if done is None or finer is None:
+            return np.inf
+        return float(errors_of(model.record.config.metric, done.states, finer.states, coarse)[0])
+
+    plain = {name: float(done.work[0]) for name in rivals if (done := run(name, 1)) is not None}
+    if not plain:
+        return "", model.refinement
+    judge = min(plain, key=plain.__getitem__)
+    refined = model.refinement
+    grid = refined if error(judge, 1) >= refined**LEAST_ORDER * error(judge, refined) else 1
+    known = {name: error(name, grid) for name in ("", *rivals)}
+    best = min(known.values())
+    if not np.isfinite(best):
+        return "", model.refinement
+    work = {name: float(done.work[0]) for name in known if (done := run(name, grid)) is not None}
+    return min((name for name in work if known[name] <= AS_GOOD * best), key=work.__getitem__), grid
