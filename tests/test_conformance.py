@@ -397,4 +397,4 @@ def test_spectral_advection_with_walls_is_caught_without_its_warning() -> None:
 def test_a_boundary_that_run_does_not_refuse_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hycop.conformance.checks.run", lambda *_: None)
     check = check_primitive(SpectralAdvection())["other boundaries"]
-    assert check == Check("other boundaries", False, "outflow is not declared, but run did not refuse it")
+    assert check == Check("other boundaries", False, "dirichlet is not declared, but run did not refuse it")

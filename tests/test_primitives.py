@@ -15,7 +15,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import hycop
-from hycop.boundary import PLAIN
+from hycop.boundary import MIXED, PLAIN
 from hycop.conformance import check_primitive
 from hycop.errors import InvalidInputError, UnknownNameError
 from hycop.grid import AXES, Array, Grid
@@ -88,7 +88,8 @@ def boxes(
 ) -> Box:
     sizes = [n for n in SIZES if n >= fewest_cells(kind())]
     shape = tuple(draw(st.lists(st.sampled_from(sizes), min_size=min(axes), max_size=max(axes))))
-    names = tuple(draw(st.sampled_from(sorted(boundaries))) for _ in shape)
+    known = sorted(boundaries - {MIXED})  # the same at both ends: a mirror must not matter
+    names = tuple(draw(st.sampled_from(known)) for _ in shape)
     return box(draw(st.integers(0, 2**32 - 1)), names, shape)
 
 
@@ -267,7 +268,7 @@ def test_does_not_know_units(kind: Callable[[], Primitive], data: st.DataObject,
 def test_a_line_in_more_axes(kind: Callable[[], Primitive], data: st.DataObject) -> None:
     """A state that is constant along the other axes, without wind along them, stays so and follows the line."""
     line = data.draw(boxes(kind, boundaries_of(kind()), axes=(1,)))
-    room = data.draw(boxes(kind, boundaries_of(kind()), axes=(2, 3)))
+    room = data.draw(boxes(kind, boundaries_of(kind()) & PLAIN, axes=(2, 3)))  # a value would change the state
     axes = room.setting.grid.axes
     along = data.draw(st.integers(0, axes - 1))
 
@@ -287,7 +288,8 @@ def test_a_line_in_more_axes(kind: Callable[[], Primitive], data: st.DataObject)
         return np.broadcast_to(u.reshape(2, 2, *placed((1,) * axes, n)), (2, 2, *shape))
 
     out = kind().flow(spread(line.u), line.duration, setting)
-    np.testing.assert_allclose(out, spread(line.flow(kind)), rtol=0, atol=1e-12)
+    allowed = 1e-12 + 10 * getattr(kind(), "tolerance", 0.0)  # other axes make other time steps
+    np.testing.assert_allclose(out, spread(line.flow(kind)), rtol=0, atol=allowed)
 
 
 # ------------------------------------------------------------------------------------------- bad input
@@ -302,6 +304,7 @@ def test_tiny_grids_are_refused_or_right(kind: Callable[[], Primitive], cells: i
     """Fewer cells than the stencil are refused; periodic cells three times in a row change as they do once."""
     solver = kind()
     u, setting = solver.example(0)  # type: ignore[attr-defined]
+    setting = setting.averaged()
     axes, grid = setting.grid.axes, setting.grid
     u = np.ascontiguousarray(u[(..., *(slice(0, cells),) * axes)])
     tiny = setting.with_grid(Grid((cells,) * axes, grid.lengths, grid.boundary))
@@ -311,11 +314,11 @@ def test_tiny_grids_are_refused_or_right(kind: Callable[[], Primitive], cells: i
             with pytest.raises(InvalidInputError, match=f"needs at least {fewest_cells(solver)} cells along each axis"):
                 act()
         return
-    for boundary in boundaries_of(solver) & PLAIN:
+    for boundary in boundaries_of(solver) - {MIXED}:
         box = tiny.with_grid(tiny.grid.with_boundary(boundary))
         out = solver.flow(u, duration, box)
         assert np.isfinite(out).all() and np.isfinite(solver.rate(u, box)).all()  # type: ignore[attr-defined]
-        kept = conserved_channels(solver, box) if boundary != "outflow" else ()
+        kept = conserved_channels(solver, box) if boundary in ("periodic", "wall") else ()
         totals = [each.sum(axis=tuple(range(2, u.ndim)))[:, list(kept)] for each in (u, out)]
         np.testing.assert_allclose(totals[0], totals[1], rtol=0, atol=1e-12 * np.abs(u).sum())
     three = setting.with_grid(Grid((3 * cells,) * axes, 3.0 * grid.lengths, grid.boundary))
