@@ -205,9 +205,9 @@ def test_every_command_has_an_example() -> None:
 def test_as_a_process(tmp_path: Path) -> None:
     """Exit codes and streams as a shell sees them, with a traceback only if asked for."""
     command = [sys.executable, "-m", "hycop.cli"]
-    wrong = subprocess.run([*command, "evaluate", "adr3d"], capture_output=True, text=True, check=False)
+    wrong = subprocess.run([*command, "evaluate", "adr4d"], capture_output=True, text=True, check=False)
     assert wrong.returncode == 2 and wrong.stdout == "" and len(wrong.stderr.splitlines()) == 1
-    shown = subprocess.run([*command, "--debug", "evaluate", "adr3d"], capture_output=True, text=True, check=False)
+    shown = subprocess.run([*command, "--debug", "evaluate", "adr4d"], capture_output=True, text=True, check=False)
     assert shown.returncode != 0 and "Traceback" in shown.stderr
 
 
