@@ -72,6 +72,7 @@ WIDTH = 170
 ONE_THREAD = {
     **dict.fromkeys(("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
     "NPROC": "1",  # of JAX's thread pool
+    "JAX_PLATFORMS": "cpu",
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
 }
 """Environment in which every package works in one thread. It must be there before they are imported."""

@@ -48,7 +48,7 @@ def measure(batches: Sequence[int] = (64, 1), rounds: int = 101) -> list[Ratio]:
     return ratios
 
 
-def measure_single(batch: int = 64, cells: int = 32, rounds: int = 15) -> list[Ratio]:
+def measure_single(batch: int = 1000, cells: int = 32, rounds: int = 11) -> list[Ratio]:
     """A state in single precision is answered in single precision."""
     double = adr_query(batch, cells)
     single = replace(double, u0=double.u0.astype(np.float32))

@@ -34,21 +34,27 @@ def adr_query(batch: int, cells: int, axes: int = 2, seed: int = 0) -> Query:
 
 
 def adr_model(steps: Pattern, seed: int = 0) -> HyCOP:
-    """A model of ``adr2d`` as training makes it, but with parameters drawn at random: what an answer takes depends on
+    """A model of ``adr2d`` as training makes it."""
+    return untrained("adr2d", SPECTRAL, steps, seed=seed)
+
+
+def untrained(name: str, dictionary: Dictionary, steps: Pattern, refinement: int = 1, seed: int = 0) -> HyCOP:
+    """A model of a problem as training makes it, but with parameters drawn at random: what an answer takes depends on
     its steps, not on who wrote them."""
-    problem = find_problem("adr2d")
+    problem = find_problem(name)
     equation, query = problem.equation, problem.queries(64, "train", seed)
     view = View.of(FeatureMap(equation.features or ()), FeatureMap(()), query)
-    policy = SlotPolicy((steps,), Allotment.of(SPECTRAL, equation.processes, "consistent"), len(view.features.names))
+    policy = SlotPolicy((steps,), Allotment.of(dictionary, equation.processes, "consistent"), len(view.features.names))
     return HyCOP.of(
         Model(
             equation=equation,
-            dictionary=SPECTRAL,
+            dictionary=dictionary,
             policy=policy,
             theta=0.1 * np.random.default_rng(seed).standard_normal(policy.size),
             scope=Scope.of(equation, view, [query]),
             gate=Gate(True, "ABABA", 0.1, 0.2, 0.1, 0.2, False, 1.0, 1.0, 200),
             box=Box(tuple(query.grid.lengths[0].tolist()), query.grid.boundary),
             record=Record(configured("quick"), seed, "", {}),
+            refinement=refinement,
         )
     )

@@ -71,11 +71,13 @@ class Match:
     def at_equal_error(self, seconds: dict[str, Seconds]) -> Seconds:
         """What the family takes at the error of the model: between the two, on straight lines of logarithms."""
         coarse, fine = (seconds[f"{self.family.name} {level}"] for level in (self.coarse, self.fine))
-        between = [
-            [a ** (1 - self.weight) * b**self.weight for a, b in zip(one, two, strict=True)]
-            for one, two in zip(coarse, fine, strict=True)
-        ]
-        return Seconds(*between)
+        return between(coarse, fine, self.weight)
+
+
+def between(coarse: Seconds, fine: Seconds, weight: float) -> Seconds:
+    """coarse^(1 − weight)·fine^weight, round by round."""
+    pairs = (zip(*both, strict=True) for both in zip(coarse, fine, strict=True))
+    return Seconds(*([a ** (1 - weight) * b**weight for a, b in pair] for pair in pairs))
 
 
 def match(family: Family, data: Dataset, error: float) -> Match:
@@ -99,9 +101,8 @@ def match(family: Family, data: Dataset, error: float) -> Match:
     return Match(family, best[0], best[0], (best[1], best[1]), 1.0, False)
 
 
-def fastest(families: Sequence[Family], data: Dataset, error: float, query: Query, rounds: int = 2) -> Match:
-    """The family that takes least at that error for a query, of those that reach it (or of all if none does)."""
-    matches = [match(family, data, error) for family in families]
+def fastest(matches: Sequence[Match], query: Query, rounds: int = 2) -> Match:
+    """The family that takes least for a query, of those that reach the error; the most accurate if none does."""
     able = [each for each in matches if each.reached] or [min(matches, key=lambda each: each.error)]
     if len(able) == 1:
         return able[0]

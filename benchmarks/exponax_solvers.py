@@ -48,6 +48,8 @@ class Exponax:
         lengths = query.grid.lengths[:, 0]
         if (query.grid.lengths != lengths[:, None]).any() or len(set(query.grid.shape)) > 1:
             raise ValueError("Exponax takes boxes of equal sides only")
+        if self.finer > 1 and query.grid.axes > 1:
+            raise ValueError("finer grids are there for lines only")
         params = {name: numpy.asarray(value) for name, value in query.setting.params.items()}
         params |= {"length": numpy.asarray(lengths), "time": numpy.asarray(query.time)}
         arrays = jax.block_until_ready(built(params, numpy.asarray(query.time / level)))
@@ -85,15 +87,13 @@ def _averaging(shape: tuple[int, ...]) -> Array:
     return out
 
 
-def _padded(numpy: Any, modes: Any, shape: tuple[int, ...], fine: tuple[int, ...]) -> Any:
-    """Modes of a grid as those of a finer one (or, the other way round, cut off), without the Nyquist modes."""
-    less = [min(n, m) // 2 for n, m in zip(shape, fine, strict=True)]
-    out = numpy.zeros((modes.shape[0], *fine[:-1], fine[-1] // 2 + 1), dtype=modes.dtype)
-    scale = np.prod(fine) / np.prod(shape)
-    if len(shape) == 1:
-        return out.at[:, : less[0]].set(scale * modes[:, : less[0]])
-    out = out.at[:, : less[0], : less[1]].set(scale * modes[:, : less[0], : less[1]])
-    return out.at[:, -less[0] + 1 :, : less[1]].set(scale * modes[:, -less[0] + 1 :, : less[1]])
+def _padded(numpy: Any, modes: Any, cells: int, finer: int) -> Any:
+    """Modes on a line as those of a finer grid, without the Nyquist mode. The first of its cells lies a little before
+    the middle of the first coarse one."""
+    kept = cells // 2
+    ahead = np.exp(2j * np.pi * np.arange(kept) * (0.5 / finer - 0.5) / cells)
+    out = numpy.zeros((1, cells * finer // 2 + 1), dtype=modes.dtype)
+    return out.at[:, :kept].set(finer * ahead * modes[:, :kept])
 
 
 @lru_cache(maxsize=32)
@@ -103,7 +103,7 @@ def _compiled(solver: Exponax, shape: tuple[int, ...]) -> tuple[Any, Any, Any]:
     jax.config.update("jax_enable_x64", True)
     axes, fine = len(shape), tuple(solver.finer * n for n in shape)
     maker = _steppers(exponax)[solver.equation]
-    means = jax.numpy.asarray(_averaging(shape))
+    means, fine_means = (jax.numpy.asarray(_averaging(each)) for each in (shape, fine))
 
     def stepper(params: Any, dt: Any) -> Any:
         return maker(axes, params, fine[0], dt, solver.order, solver.dealiased)
@@ -117,11 +117,13 @@ def _compiled(solver: Exponax, shape: tuple[int, ...]) -> tuple[Any, Any, Any]:
         whole = equinox.combine(arrays, static)
         modes = exponax.fft(u0, num_spatial_dims=axes) / means
         if solver.finer > 1:
-            modes = _padded(jax.numpy, modes, shape, fine)
+            modes = _padded(jax.numpy, modes, shape[0], solver.finer)
         modes = jax.lax.fori_loop(0, steps, lambda _, each: whole.step_fourier(each), modes)
-        if solver.finer > 1:
-            modes = _padded(jax.numpy, modes, fine, shape)
-        return exponax.ifft(modes * means * turn, num_spatial_dims=axes, num_points=shape[0])
+        if solver.finer == 1:
+            return exponax.ifft(modes * means * turn, num_spatial_dims=axes, num_points=shape[0])
+        # the average over a cell is that of the finer cells in it, with all their modes
+        cells = exponax.ifft(modes * fine_means, num_spatial_dims=axes, num_points=fine[0])
+        return cells.reshape(1, shape[0], solver.finer).mean(axis=2)
 
     run = jax.jit(jax.vmap(solve, in_axes=(0, 0, 0, None)))
 

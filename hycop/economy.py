@@ -56,7 +56,8 @@ class Part(NamedTuple):
 def parts_of(model: Model, query: Query) -> list[Part]:
     """The batch in parts, each with the model that answers it; one part with the model itself unless it is
     ``economical`` and some queries lie outside its training. The choice for a query does not depend on the others."""
-    rivals = unsplit_solvers(model, query.grid.boundary) if model.economical else {}
+    plain = model.economical and not query.setting.fields  # a coarse field is another field
+    rivals = unsplit_solvers(model, query.grid.boundary) if plain else {}
     factor = _factor(query.grid.shape)
     if not rivals or factor == 1:
         return [Part(np.arange(query.batch), model)]
@@ -93,7 +94,14 @@ def predicted(model: Model, query: Query) -> tuple[Array, Mapping[str, Array]]:
 
 
 def _together(parts: Sequence[Part], query: Query, tol: float | None) -> Answer:
-    every, found = [part.rows for part in parts], [part.model.answer(query.take(part.rows), tol) for part in parts]
+    found = [part.model.answer(query.take(part.rows), tol) for part in parts]
+    return joined_answers(query, [part.rows for part in parts], found)
+
+
+def joined_answers(query: Query, every: Sequence[Array], found: Sequence[Answer]) -> Answer:
+    """The answers to parts of a batch, given by their rows, as one."""
+    if len(found) == 1:
+        return found[0]
     outside: dict[str, Array] = {}
     for rows, each in zip(every, found, strict=True):
         for reason, there in each.outside.items():

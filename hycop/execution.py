@@ -303,13 +303,12 @@ def _outcome(
 
 def expected_work(programs: ProgramBatch, dictionary: Dictionary, query: Query, *, refinement: int = 1) -> Array:
     """The work (batch,) that ``measure`` would find if all states stayed as they are at the start: an estimate without
-    a run, exact where work does not depend on the state."""
+    a run where all programs have the same steps."""
     asked = query if refinement == 1 else refined_query(query, refinement)
     engine = Engine.of(_checked(programs, dictionary, query), dictionary, asked.setting)
     plan, work = engine.plan(programs), np.zeros(query.batch)
     if not plan.alike:
-        _add_exact_work(engine, plan, asked.u0, work)
-        return work
+        return measure(programs, dictionary, query, refinement=refinement, strict=False).work
     for k, kind in enumerate(plan.kind[0].tolist() if query.batch else ()):
         work += engine.work(asked.u0, kind, plan.durations[:, k], plan.step[:, k] < NEVER)
     return work

@@ -21,7 +21,7 @@ LONGEST, DEEPEST, MOST_LEVELS = 2000, 60, 250
 
 BINARY = (op.ADD, op.SUBTRACT, op.MULTIPLY, op.DIVIDE, op.POWER)
 
-HIGHEST_EXPONENT = 8.0
+HIGHEST_EXPONENT = 16.0
 """Largest size of an exponent that is a number."""
 
 ALLOWED = "numbers, names, + - * / ^, sin(…) and other functions, derivatives as u_xx, lap(…), dx(…), dy(…), dz(…)"

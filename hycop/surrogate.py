@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
 
-from hycop import economy, markup
+from hycop import economy, markup, operating
 from hycop.answer import Answer
 from hycop.boundary import Boundaries
 from hycop.data import Dataset, XarrayDataset, is_xarray
@@ -21,21 +19,19 @@ from hycop.errors import HyCOPError, HyCOPWarning, InvalidInputError
 from hycop.execution import Outcome, Trace, trace
 from hycop.executors import Executor
 from hycop.files import output_folder
+from hycop.fitting import Run
 from hycop.grid import Array
-from hycop.model import Box, Model, Record
+from hycop.model import Model
 from hycop.pde import Equation
 from hycop.primitive import Primitive
 from hycop.problems import Problem
 from hycop.program import Program, ProgramBatch
-from hycop.progress import training_bar
 from hycop.query import Query, real_numbers
 from hycop.questions import answered_in_xarray, query_of_arrays, query_of_dataset
-from hycop.scope import Scope
 from hycop.storage import load_model, save_model
-from hycop.training import Progress, Report, Start, Task, TrainingConfig, configured, train
-from hycop.training.checkpoint import claimed
+from hycop.training import Report, Start
 from hycop.training.front import work_levels
-from hycop.training.source import Source, keep
+from hycop.training.source import Source
 
 
 class UntrustedWarning(HyCOPWarning):
@@ -62,6 +58,7 @@ class HyCOP:
         self.dictionary = dictionary
         self.equation = equation
         self._model: Model | None = None
+        self._points: tuple[operating.OperatingPoint, ...] = ()
 
     def __repr__(self) -> str:
         state = "not fitted" if self._model is None else f"fitted on {self._model.equation.name}"
@@ -109,7 +106,7 @@ class HyCOP:
         train on from, without a new search. A terminal shows progress unless ``verbose`` is False; ``report`` is called
         after every step."""
         given, begin = _checked_source(self, source), _first_policy(warm_start)
-        run = _Run(Source(given, held_out, self.equation), self.dictionary, seed, folder, resume, force, executor)
+        run = Run(Source(given, held_out, self.equation), self.dictionary, seed, folder, resume, force, executor)
         with run.prepared(preset, settings, report, verbose) as (task, config, tell):
             self._model = run.learned(task, config, tell, run.folder, begin)
         return self
@@ -134,7 +131,7 @@ class HyCOP:
         process to the most that ``max_steps`` (and ``max_work``) allow. In a ``folder`` each model has a folder of its
         own."""
         given = _checked_source(self, source)
-        run = _Run(Source(given, held_out, self.equation), self.dictionary, seed, folder, resume, force, executor)
+        run = Run(Source(given, held_out, self.equation), self.dictionary, seed, folder, resume, force, executor)
         models: list[HyCOP] = []
         with run.prepared(preset, settings, report, verbose) as (task, config, tell):
             for index, most in enumerate(work_levels(task, config, points)):
@@ -165,6 +162,9 @@ class HyCOP:
         times: Sequence[float] | float,
         lengths: Sequence[float] | Array | None = None,
         boundary: Boundaries | None = None,
+        *,
+        tol: float | None = None,
+        max_seconds: float | None = None,
     ) -> Array: ...
 
     @overload
@@ -174,6 +174,8 @@ class HyCOP:
         *,
         times: Sequence[float] | float | None = None,
         boundary: Boundaries | None = None,
+        tol: float | None = None,
+        max_seconds: float | None = None,
     ) -> XarrayDataset: ...
 
     def predict(
@@ -183,13 +185,16 @@ class HyCOP:
         times: Sequence[float] | float | None = None,
         lengths: Sequence[float] | Array | None = None,
         boundary: Boundaries | None = None,
+        *,
+        tol: float | None = None,
+        max_seconds: float | None = None,
     ) -> Array | XarrayDataset:
         """Solutions (batch, time, channel, *grid) at any times, each straight from u0, on any grid.
 
         A coefficient is a number, one per sample, or a field with the shape of the grid.
         Instead of ``u0``, ``params`` and ``lengths`` an xarray Dataset may be given, with the names of a dataset file
         (``Dataset.to_xarray``). The answers to its initial states then come as such a Dataset, initial states first.
-        ``times`` count from them, and are the Dataset's own by default.
+        ``times`` count from them, and are the Dataset's own by default. ``tol`` and ``max_seconds`` as in ``answer``.
 
         Warns (``UntrustedWarning``) if a query lies outside the trained range; ``answer`` says which and why.
         """
@@ -198,26 +203,35 @@ class HyCOP:
             if params is not None or lengths is not None:
                 raise InvalidInputError("params and lengths: the xarray Dataset has its own; leave them out")
             data = Dataset.from_xarray(u0)  # type: ignore[arg-type]
-            answer = economy.answer(model, query_of_dataset(model, data, times, boundary))
+            query = query_of_dataset(model, data, times, boundary)
+            answer = operating.answer(model, self._points, query, tol, max_seconds)
             _warn_outside(answer.outside)
             return answered_in_xarray(answer, data)
         asked = query_of_arrays(model, u0, params, times, lengths, boundary)  # type: ignore[arg-type]
-        states, outside = economy.predicted(model, asked)
+        if tol is None and max_seconds is None:
+            states, outside = economy.predicted(model, asked)
+        else:
+            found = operating.answer(model, self._points, asked, tol, max_seconds)
+            states, outside = found.states, found.outside
         _warn_outside(outside)
         return states.reshape(np.shape(u0)[0], -1, *np.shape(u0)[1:])
 
-    def answer(self, query: Query | XarrayDataset, tol: float | None = None) -> Answer:
+    def answer(
+        self, query: Query | XarrayDataset, tol: float | None = None, max_seconds: float | None = None
+    ) -> Answer:
         """Everything about a batch of queries: states, programs, work, features, estimated errors, and what is not to
         be trusted and why.
 
         A query comes from ``query(u0, params, times)``, from a problem (``problem.queries``) or a dataset (``.query``).
         An xarray Dataset with the names of a dataset file is asked at its own times.
         With ``tol`` programs and grids are refined, query by query, until the estimated relative error is at most that;
-        ``answer.tolerance_met`` says which queries reached it.
+        ``answer.tolerance_met`` says which queries reached it. A front (``HyCOP.load`` of its folder) starts from the
+        cheapest point that is likely to reach it. With ``max_seconds`` it answers each query by the most accurate point
+        that is expected to take no longer.
         """
         if is_xarray(query):
             query = query_of_dataset(self.model, Dataset.from_xarray(query))  # type: ignore[arg-type]
-        return economy.answer(self.model, self._checked(query), tol)
+        return operating.answer(self.model, self._points, self._checked(query), tol, max_seconds)
 
     def untrusted(
         self,
@@ -280,77 +294,12 @@ class HyCOP:
 
     @classmethod
     def load(cls, folder: str | Path, primitives: Mapping[str, Primitive] | None = None) -> HyCOP:
-        """Loads a model folder; ``primitives`` gives, by name, those that no installed package offers."""
-        return cls.of(load_model(folder, primitives))
-
-
-@dataclass(frozen=True)
-class _Run:
-    """What all models of one training run share."""
-
-    source: Source
-    dictionary: Dictionary
-    seed: int
-    where: str | Path | None
-    resume: bool
-    force: bool
-    executor: Executor | None
-
-    @property
-    def folder(self) -> Path | None:
-        return None if self.where is None else Path(self.where)
-
-    @contextmanager
-    def prepared(
-        self, preset: str, settings: Mapping[str, object], report: Report | None, verbose: bool
-    ) -> Iterator[tuple[Task, TrainingConfig, Report]]:
-        """The task with its data, in a folder that is ours alone, while progress is shown."""
-        config = configured(preset, {**self.source.suited(preset), **settings})
-        with (
-            training_bar("data", verbose) as show,
-            nullcontext() if self.folder is None else claimed(self.folder, self.resume),
-        ):
-            kept = self.folder if self.resume else None
-            task = self.source.task(self.dictionary, config, self.seed, kept, self.force)
-            if self.folder is not None:
-                keep(task, self.folder, self.force)
-            yield task, config, show if report is None else _both(show, report)
-
-    def learned(
-        self, task: Task, config: TrainingConfig, report: Report, folder: Path | None, start: Start | None = None
-    ) -> Model:
-        done = train(
-            task,
-            config,
-            self.seed,
-            folder=folder,
-            resume=self.resume,
-            force=self.force,
-            executor=self.executor,
-            report=report,
-            start=start,
-        )
-        grid = task.train.setting.grid
-        model = Model(
-            equation=task.equation,
-            dictionary=task.dictionary,
-            policy=done.policy,
-            theta=done.theta,
-            scope=Scope.of(task.equation, task.view, [data.query for data in (task.train, task.held_out)]),
-            gate=done.gate,
-            box=Box(tuple(grid.lengths[0].tolist()), grid.boundary),
-            record=Record(
-                config,
-                self.seed,
-                done.data_hash,
-                {"train_loss": done.loss, "held_out_error": done.gate.learned_error},
-            ),
-            refinement=config.refinement,
-            static_theta=done.static_theta,
-            economical=True,
-        )
-        kept = replace(model, trained=model.answered(task.train), held_out=model.answered(task.held_out))
-        return kept.calibrated(task.held_out)
+        """Loads a model folder; ``primitives`` gives, by name, those that no installed package offers. The folder of a
+        front gives its most accurate model, which ``max_seconds`` and ``tol`` exchange for a cheaper one."""
+        points = operating.points_at(Path(folder), primitives)
+        loaded = cls.of(points[-1].model if points else load_model(folder, primitives))
+        loaded._points = points
+        return loaded
 
 
 def _check_parts(dictionary: object, equation: object) -> None:
@@ -388,11 +337,3 @@ def _warn_outside(outside: Mapping[str, Array]) -> None:
         flags = np.any(list(outside.values()), axis=0)
         told = f"{int(flags.sum())} of {flags.size} queries lie outside the trained range of {', '.join(outside)}"
         warnings.warn(told, UntrustedWarning, stacklevel=3)
-
-
-def _both(show: Report, listener: Report) -> Report:
-    def report(entry: Progress) -> None:
-        show(entry)
-        listener(entry)
-
-    return report

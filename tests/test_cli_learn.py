@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import hycop
+from hycop.errors import InvalidInputError
 from hycop.training.config import settings_table
 from tests.helpers import Result, hycop_command
 
@@ -136,6 +137,43 @@ def test_a_listener_is_told_every_step(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.validate
+def _ask_the_front(folder: Path, count: int) -> None:
+    """A front answers by its cheapest point in no time, by its best if there is time, and to a tolerance."""
+    model = hycop.HyCOP.load(folder)
+    points = [hycop.HyCOP.load(folder / f"point{index}") for index in range(count)]
+    query = hycop.problem("burgers1d").queries(3, "train", shape=(16,))
+    own = [each.answer(query) for each in points]
+    np.testing.assert_array_equal(model.answer(query).states, own[-1].states)
+    np.testing.assert_array_equal(model.answer(query, max_seconds=1e-12).states, own[0].states)
+    np.testing.assert_array_equal(model.answer(query, max_seconds=1e3).states, own[-1].states)
+    u0, nu = query.u0[:1], {name: values[:1] for name, values in query.setting.params.items()}
+    hurried = model.predict(u0, nu, float(query.time[0]), max_seconds=1e-12)
+    np.testing.assert_array_equal(hurried[:, 0], points[0].predict(u0, nu, float(query.time[0]))[:, 0])
+    easy = model.answer(query, tol=1e3)
+    assert easy.tolerance_met is not None and easy.tolerance_met.all() and (easy.work <= own[-1].work).all()
+    with pytest.raises(InvalidInputError, match="tol and max_seconds: give one"):
+        model.answer(query, tol=1.0, max_seconds=1.0)
+    with pytest.raises(InvalidInputError, match="max_seconds is 0: seconds above zero"):
+        model.answer(query, max_seconds=0)
+    with pytest.raises(InvalidInputError, match="one operating point; load the folder of a front"):
+        points[0].answer(query, max_seconds=1.0)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("[]", "is not a front"),
+        ('{"front": [{"folder": "../x"}], "seconds_per_work": {"../x": 1}}', "must name folders point0"),
+        ('{"front": [{"folder": "point0"}], "seconds_per_work": {"point0": -1}}', "positive numbers"),
+        ('{"front": [{"folder": "point0"}], "seconds_per_work": {"point0": 1}}', "there is no such folder"),
+    ],
+)
+def test_a_front_that_is_none_is_refused(tmp_path: Path, content: str, said: str) -> None:
+    (tmp_path / "front.json").write_text(content)
+    with pytest.raises(hycop.HyCOPError, match=said):
+        hycop.HyCOP.load(tmp_path)
+
+
 def test_a_front_has_models_numbers_and_a_picture(tmp_path: Path) -> None:
     front_of = partial(train, tmp_path / "front", "--pareto", problem="burgers1d", settings=(*FAST, "max_steps=6"))
     result = front_of()
@@ -145,6 +183,7 @@ def test_a_front_has_models_numbers_and_a_picture(tmp_path: Path) -> None:
     assert 2 <= len(front) <= 6 and work == sorted(work)
     assert (tmp_path / "front" / "front.png").stat().st_size > 1000
     assert hycop.HyCOP.load(tmp_path / "front" / front[-1]["folder"]).model.theta.size
+    _ask_the_front(tmp_path / "front", len(front))
     again = front_of("--resume")
     assert again.returncode == 0, again.stderr
     assert json.loads((tmp_path / "front" / "front.json").read_text())["front"] == front

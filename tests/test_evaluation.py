@@ -29,7 +29,7 @@ from hycop.evaluation import (
     merged,
     timed,
 )
-from hycop.execution import Outcome
+from hycop.execution import Outcome, expected_work
 from hycop.query import Query
 from hycop.schemes import portfolio, splitting
 
@@ -211,3 +211,14 @@ def test_affordable_is_decided_on_all_queries() -> None:
     for scheme in found:
         assert Composed(scheme, parts).solve(query).work.mean() <= EQUAL_WORK * ours.mean(), scheme
     assert {scheme for scheme, theirs in work.items() if theirs.mean() <= EQUAL_WORK * ours.mean()} <= set(found)
+
+
+@pytest.mark.parametrize(("name", "dictionary", "within"), [("ad1d", "spectral", 0.0), ("swe1d", "muscl", 0.2)])
+def test_work_is_expected_from_initial_states(name: str, dictionary: str, within: float) -> None:
+    """Exact where work does not depend on the state, and near where waves set the sub-steps."""
+    problem = hycop.problem(name)
+    parts, query = problem.dictionaries[dictionary], problem.queries(6, "train")
+    for refinement in (1, 2):
+        solver = Composed(splitting("Strang x4"), parts, refinement)
+        expected = expected_work(solver.programs(query), parts, query, refinement=refinement)
+        np.testing.assert_allclose(expected, solver.solve(query).work, rtol=within)

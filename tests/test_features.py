@@ -160,9 +160,8 @@ def asked_on(name: str, split: str, shape: tuple[int, ...], samples: int = 6) ->
 
 def grids_of(name: str) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
     """A grid (that of training, where it is not large), the doubled one, and one that is odd along each axis."""
-    shape = tuple(
-        min(cells, 64) if len(hycop.problem(name).shape) == 2 else cells for cells in hycop.problem(name).shape
-    )
+    own = hycop.problem(name).shape
+    shape = tuple(min(cells, {1: cells, 2: 64, 3: 24}[len(own)]) for cells in own)
     return shape, tuple(2 * cells for cells in shape), tuple(cells + 1 + 2 * axis for axis, cells in enumerate(shape))
 
 

@@ -236,6 +236,7 @@ def test_the_exponential_of_small_matrices() -> None:
 
 MALFORMED = """
 u = u_xx|u_t|u_t =|= u_xx|u_t = = u|u_t = u_xx = 3|u_t = u_xx +|u_t = (u_xx|u_t = u_xx)|u_t = u_q|u_t = u**2
+u_t = (u^8)^8|u_t = (sin(u)^8)^8|u_t = k^8*k^8
 u_t = u^9|u_t = u^-9|u_t = u^0|u_t = u^1e6|u_t = u^99999999999|u_t = u^2^3|u_t = u^u_x|u_t = u_x^0.5|u_t = (-1)^0.5
 u_t = u/0|u_t = u/(1-1)|u_t = 1/u_x|u_t = u_x/u|u_t = u_xx/k|u_t = u/(u-u)|u_t = u_x*sin(u)|u_t = sin(u_x)
 u_t = dx(sin(u))*u|u_t = dx(sin(u))^2|u_t = lap(exp(u))|u_t = dx(dx(tanh(u)))|u_t = log(0)|u_t = sqrt(-2)

@@ -7,6 +7,7 @@ import pytest
 
 import hycop
 from hycop.data import Dataset
+from hycop.evaluation import Rivals
 from hycop.execution import Outcome, measure
 from hycop.grid import Array
 from hycop.training import Gate
@@ -27,7 +28,7 @@ def judged(data: Dataset, factors: Array) -> Gate:
     query, truth = data.query, data.truth
     classical = measure(LIE.programs(query, DICTIONARY), DICTIONARY, query)
     learned = truth + factors.reshape(-1, 1, 1) * (classical.states - truth)
-    return gate(Outcome(learned, classical.work), LIE, DICTIONARY, data, np.zeros((query.batch, 1)))
+    return gate(Outcome(learned, classical.work), Rivals(LIE, LIE), DICTIONARY, data, np.zeros((query.batch, 1)))
 
 
 def errors(seed: int, queries: int = 36) -> Array:

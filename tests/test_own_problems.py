@@ -13,7 +13,7 @@ from scipy.integrate import solve_ivp
 from hycop.errors import HyCOPError
 from hycop.experiments import frontier
 from hycop.formula import equation
-from hycop.primitives import OFFERED
+from hycop.primitives import HELD, OFFERED
 from hycop.problems import PROBLEMS, find_problem, register
 from hycop.problems.initial_conditions import Wave
 from hycop.references.fourier import interpolate
@@ -195,6 +195,7 @@ def test_a_run_with_own_primitives_needs_their_file(folder: Path) -> None:
     assert made.returncode == 0, made.stderr
     words = ("predict", "run", "well.nc", "answers.nc", "--times", "0.3")
     OFFERED.clear()  # commands of the tests share a process
+    HELD.clear()
     refused = hycop_command(*words, folder=folder)
     assert refused.returncode == 2 and "--with FILE.py" in refused.stderr
     answered = hycop_command(*words, "--with", "own.py", folder=folder)

@@ -25,6 +25,8 @@ def drawn(name: str, split: str) -> hycop.Dataset:
         return problem(name).sample(2, split, 1, shape=(40, 40))
     if name.startswith("ns2d"):
         return problem(name).sample(2, split, 1, shape=(32, 32), estimated=0)
+    if name == "adr3d":
+        return problem(name).sample(2, split, 1, shape=(16, 16, 16))
     return problem(name).sample(2 if name == "swe2d" else 8, split, 1)
 
 

@@ -31,7 +31,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "Transfer without retraining": ("dambreak", "resolution", "robustness", "zero-shot"),
     "Networks, missing physics and error bars": ("regime-b", "regime-b-residual", "naming", "estimates"),
     "Cost and speed": ("cost", "frontier", "gas", "training", "benchmarks"),
-    "Coverage": ("coverage",),
+    "Coverage": ("coverage", "own"),
 }
 NOTICE = "<!-- Made by 'python -m docs.generator' from results/*.json: edit {} instead. -->\n"
 

@@ -142,7 +142,8 @@ def _best(groups: Lines, lines: Sequence[str]) -> set[int]:
 
 
 def _value(row: Row, digits: int, best: set[int]) -> str:
-    text = with_spread(row, digits)
+    # JSON has no NaN: a run that blew up, or a measure that is not defined there
+    text = "NaN" if row["value"] is None else with_spread(row, digits)
     return f"**{text}**" if id(row) in best else text
 
 

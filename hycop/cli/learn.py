@@ -35,12 +35,17 @@ from hycop.dictionary import Dictionary
 from hycop.errors import HyCOPError, InvalidInputError
 from hycop.execution import probe
 from hycop.files import naming, replacing
+from hycop.operating import seconds_per_work
 from hycop.plots import Point, error_figure
 from hycop.problems import Problem, find_problem
+from hycop.query import Query
 from hycop.surrogate import HyCOP
 from hycop.training import Progress, Report, configured
 from hycop.training.checkpoint import HISTORY
 from hycop.training.config import settings_from, settings_table
+
+TIMED = 8
+"""Queries on which the speed of the models of a front is measured."""
 
 
 def _show_settings(asked: bool) -> None:
@@ -110,7 +115,10 @@ def train(
         source = chosen if data_file is None else read[data_file]
         held_out = None if held_out_file is None else read[held_out_file]
         models = parts.front(source, held_out, **how) if pareto else [parts.fit(source, held_out, **how)]
-    (_write_front if pareto else _write_model)(models, folder, json_file)
+    if pareto:
+        _write_front(models, chosen.queries(TIMED, "train", shape=config.shape), folder, json_file)
+    else:
+        _write_model(models, folder, json_file)
 
 
 def _settings(preset: str | None, file: Path | None, pairs: list[str] | None) -> tuple[str, dict[str, object]]:
@@ -184,8 +192,8 @@ def _write_model(models: Sequence[HyCOP], folder: Path, json_file: Path | None) 
     report_json(json_file, {"folder": str(folder), "gate": inner.gate.to_json(), "metrics": dict(inner.record.metrics)})
 
 
-def _write_front(models: Sequence[HyCOP], folder: Path, json_file: Path | None) -> None:
-    """The models of a Pareto front, its numbers and its picture."""
+def _write_front(models: Sequence[HyCOP], timed: Query, folder: Path, json_file: Path | None) -> None:
+    """The models of a Pareto front, its numbers and its picture; their speed on some queries."""
     entries: list[dict[str, object]] = []
     points = []
     for index, model in enumerate(models):
@@ -202,5 +210,6 @@ def _write_front(models: Sequence[HyCOP], folder: Path, json_file: Path | None) 
             temporary, dpi=120
         )
     tell(f"wrote {folder / 'front.png'}")
-    report_json(folder / "front.json", {"front": entries})
-    report_json(json_file, {"front": entries})
+    speeds = {f"point{index}": seconds_per_work(model.model, timed) for index, model in enumerate(models)}
+    for path in (folder / "front.json", json_file):
+        report_json(path, {"front": entries, "seconds_per_work": speeds})

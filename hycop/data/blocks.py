@@ -1,7 +1,7 @@
 """Datasets block by block: what is larger than memory is written a few samples at a time.
 
 Only the states are many. Everything else (times, coefficients, what is known about answers) is a few numbers per sample
-and waits in memory until the last block.
+and waits in memory until the last block; so do coefficients that vary in space, where there are any.
 """
 
 from __future__ import annotations

@@ -34,6 +34,7 @@ MODULES = (
     "cost",
     "zero_shot",
     "frontier",
+    "own",
 )
 """The files that hold a table, in the order in which ``make tables`` computes them; each has it as ``TABLE``."""
 

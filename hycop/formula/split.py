@@ -22,7 +22,7 @@ from hycop.primitives.symbolic import SymbolicTerms
 from hycop.problems.definition import Problem
 from hycop.problems.own import own_problem
 from hycop.query import Channel
-from hycop.terms import MOST_FACTORS
+from hycop.terms import HIGHEST_POWER, MOST_FACTORS
 
 REACTION, TRANSPORT, COUPLING, TOGETHER = "reaction", "transport", "coupling", "linear transport"
 FLUX = "nonlinear advection"
@@ -218,6 +218,10 @@ def _check_terms(pieces: Sequence[Piece], first_order: FirstOrder) -> None:
         if len(piece.fields) > MOST_FACTORS and not piece.has_function:
             raise InvalidInputError(
                 f"equation: the term '{written(piece.monomial)}' has more than {MOST_FACTORS} different factors"
+            )
+        if any(power > HIGHEST_POWER for _, power in piece.monomial):
+            raise InvalidInputError(
+                f"equation: the term '{written(piece.monomial):.60}' has a power beyond {HIGHEST_POWER}"
             )
         if first_order == "spectral" and piece.has_function and piece.along:
             raise InvalidInputError(

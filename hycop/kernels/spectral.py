@@ -132,7 +132,7 @@ def _evolved(u: Array, transforms: tuple[str, ...], rates: tuple[Array, ...], du
     # of one type and layout, so that the loop is compiled once
     along = [NO_RATES] * padding + [np.ascontiguousarray(rate, dtype=np.complex128) for rate in rates]
     taus = np.ascontiguousarray(durations, dtype=np.float64)
-    _evolve_modes(modes.reshape(modes.shape[:2] + (1,) * padding + modes.shape[2:]), *along, taus)
+    _evolve_modes(modes.reshape(modes.shape[:2] + (1,) * padding + modes.shape[2:]), taus, *along)
     return from_modes(modes, transforms, u.shape)
 
 
@@ -164,7 +164,7 @@ def _exponentials(rates: Array, durations: Array, out: Array) -> None:
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _evolve_modes(modes: Array, first: Array, second: Array, last: Array, durations: Array) -> None:
+def _evolve_modes(modes: Array, durations: Array, first: Array, second: Array, last: Array) -> None:
     """``_scale_modes`` by exp(Σ_op durations[sample, op]·rates[sample, op, mode]) along each axis."""
     samples, channels, n1, n2, n3 = modes.shape
     a, b, c = np.empty(n1, modes.dtype), np.empty(n2, modes.dtype), np.empty(n3, modes.dtype)

@@ -132,7 +132,7 @@ INITIAL_1D: Mapping[str, Mapping[str, Profile]] = {
 }
 FINEST = {1: 2048, 2: 128, 3: 48}
 FINE_CELLS = 2**20
-FINEST_WITH_ENDS = {1: 512, 2: 128, 3: 48}  # the finite-volume truth costs the cube of the cells along an axis
+FINEST_WITH_ENDS = {1: 512, 2: 128, 3: 32}  # the finite-volume truth costs the cube of the cells along an axis
 LEAST_REFINEMENT = {1: 4, 2: 4, 3: 2}  # in 3D each doubling costs eight times the memory
 ESTIMATED_3D = 1
 SETTINGS_3D: Settings = {"shape": (16, 16, 16), "target": "limit"}
