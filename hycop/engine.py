@@ -86,7 +86,7 @@ class Engine:
     @classmethod
     def tied(cls, names: tuple[str, ...], used: Mapping[int, Primitive], setting: Setting) -> Engine:
         """The engine of these primitives in this setting, one that was made before if there is one."""
-        if not all(may_be_kept(primitive, setting) for primitive in used.values()):
+        if not may_be_kept(tuple(used.values()), setting):
             return cls(names, used, setting)
         return _kept(names, tuple(used.items()), Content(setting))
 
@@ -165,15 +165,23 @@ class Engine:
     def _plan_alike(self, programs: ProgramBatch, kind: Array, durations: Array, step: Array) -> int:
         """Fills the plan where all samples have one pattern and no step of zero duration; returns the number of
         moves."""
-        move, last, kind_of, met = -1, EMPTY, self.kind_of.tolist(), set[tuple[int, int]]()
-        for k, op in enumerate(programs.ops[0].tolist() if len(programs) else ()):
-            if kind_of[op] != last or self.alone[op]:
+        ops = programs.ops[0].tolist() if len(programs) else []
+        move, last, kind_of, alone = -1, EMPTY, self.kind_of.tolist(), self.alone.tolist()
+        moves: list[int] = []
+        first: dict[tuple[int, int], int] = {}
+        for k, op in enumerate(ops):
+            if kind_of[op] != last or alone[op]:
                 move, last = move + 1, kind_of[op]
                 kind[:, move] = last
-            if (move, op) not in met:
-                met.add((move, op))
-                step[:, move, op] = k
-            durations[:, move, op] += programs.durations[:, k]
+            moves.append(move)
+            first.setdefault((move, op), k)
+        if len(first) == len(ops):
+            durations[:, moves, ops], step[:, moves, ops] = programs.durations, range(len(ops))
+            return move + 1
+        for (at, op), k in first.items():
+            step[:, at, op] = k
+        for k, (at, op) in enumerate(zip(moves, ops, strict=True)):
+            durations[:, at, op] += programs.durations[:, k]
         return move + 1
 
     def _plan_each(self, programs: ProgramBatch, kind: Array, durations: Array, step: Array) -> int:

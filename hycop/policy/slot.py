@@ -190,7 +190,7 @@ class SlotPolicy:
         duration = T·amount·exp(l)/Σ exp(l),   l = log(classical share) + b + (Σ_j φ_j t_j)·x."""
         group = self._grouped[index]
         members, batch, k = theta.shape[0], inputs.batch, group.order.size
-        logits = np.broadcast_to(group.logs, (members, k))
+        logits = group.logs[None]
         if group.free.size:
             logits = logits + np.where(group.shared, theta[:, group.free], 0.0)
         logits = logits[:, None]
