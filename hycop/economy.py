@@ -120,8 +120,12 @@ def joined_answers(query: Query, every: Sequence[Array], found: Sequence[Answer]
 
 
 def _estimates(every: Sequence[Array], found: Sequence[Estimate]) -> Estimate:
-    values = (_joined(every, [getattr(each, name) for each in found]) for name in ("error", "distance", "work"))
-    return Estimate(*values, calibrated=all(each.calibrated for each in found))
+    return Estimate(
+        error=_joined(every, [each.error for each in found]),
+        distance=_joined(every, [each.distance for each in found]),
+        work=_joined(every, [each.work for each in found]),
+        calibrated=all(each.calibrated for each in found),
+    )
 
 
 def solve(model: Model, query: Query) -> Outcome:
