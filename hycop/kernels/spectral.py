@@ -188,5 +188,6 @@ def _grown(rates: Array, durations: Array) -> Array:
     exponents = np.zeros((rates.shape[0], rates.shape[2]))
     for op in range(rates.shape[1]):
         tau = durations[:, op, None]
-        exponents += np.multiply(rates[:, op], tau, out=np.zeros_like(exponents), where=tau != 0)
+        real = rates[:, op].astype(np.float64)  # NumPy warns of an imaginary part, which cosines do not have
+        exponents += np.multiply(real, tau, out=np.zeros_like(exponents), where=tau != 0)
     return np.exp(exponents, out=exponents)
