@@ -33,7 +33,7 @@ finally:
     known = [line.split()[1] for line in lines if line.startswith("VmHWM")]
     print(known[0] if known else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
-"""Prints the most kilobytes that were resident. ``ru_maxrss`` also counts those of the process that started this one."""
+"""Prints the most kilobytes that were resident. ``ru_maxrss`` also counts those of the process that started it."""
 
 
 def run_peak(batch: int, cells: int, axes: int, memory: int) -> int:
