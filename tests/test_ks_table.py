@@ -17,6 +17,7 @@ from hycop.metrics import rel_l2
 from hycop.model import Model
 from hycop.problems import find_problem as problem
 from hycop.query import Query
+from hycop.schemes import classical as classical_scheme
 from hycop.schemes import splitting
 from hycop.surrogate import HyCOP
 
@@ -98,7 +99,8 @@ def test_table(short: None) -> None:
         for metric in ks.STATISTICS:
             assert all(("direct", split, method, metric) in found for split in ks.SPLITS)
     unsplit = {row.method for row in rows if row.method in (EQUAL_ERROR, LESS_ACCURATE)}
-    assert unsplit == {EQUAL_ERROR} and ("direct", "ood-w", EQUAL_ERROR, "kl_divergence") in found
+    # the model may have chosen an unsplit solver itself, and a better one than the steps that are tried
+    assert unsplit and any(("direct", "ood-w", each, "kl_divergence") in found for each in unsplit)
     assert found["direct", "ood-wt", "HyCOP", "spectrum_error"].paper == 5.75e-2
     assert found["direct", "id", CLASSICAL, "spectrum_error"].paper is None
     assert found["attractor", "ood-w", "HyCOP", "longest step"].value <= ks.SEGMENT
@@ -112,7 +114,7 @@ def check_what_follows(model: Model) -> None:
     one = problem("ks1d").sample(1, "id", 0, times=[2.0]).query
     twice = Query(one.u0, one.setting, 2 * one.time)
     gate = replace(model.gate, kept=True, classical_when_clipped=False)
-    classical = splitting(gate.classical).programs(one, model.dictionary)[0].steps
+    classical = classical_scheme(gate.classical).programs(one, model.dictionary)[0].steps
     for follows in (False, True):
         asked = replace(model, gate=replace(gate, classical_when_repeated=follows))
         learned = asked.programs(one)[0].steps
