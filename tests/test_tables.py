@@ -42,12 +42,12 @@ SMALLEST = {"samples": 8, "max_steps": 3, "tries": 1, "patterns": 1, "rounds": 1
 def bench(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Bench:
     """Two samples on small grids with coarse truths; models that learn next to nothing and are judged by few."""
     for family in (adr, shallow_water):
-        monkeypatch.setattr(family, "FINEST", {1: 64, 2: 32})
+        monkeypatch.setattr(family, "FINEST", {1: 64, 2: 32, 3: 16})
     monkeypatch.setattr(burgers, "FINEST", 64)
     monkeypatch.setattr(opponents, "SUBSTEPS", (1,))
-    for name in ("ad1d", "burgers1d", "swe1d", "ad2d", "adr2d", "swe2d"):
+    for name in ("ad1d", "burgers1d", "swe1d", "ad2d", "adr2d", "swe2d", "adr3d"):
         known = PROBLEMS[name]
-        shape = (16,) if len(known.shape) == 1 else (8, 8)
+        shape = (16,) if len(known.shape) == 1 else (8,) * len(known.shape)
         small = replace(known, shape=shape, settings=SMALLEST, presets={}, estimated=0)
         monkeypatch.setitem(PROBLEMS, name, small)
 
