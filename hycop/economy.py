@@ -154,9 +154,8 @@ def _outside(model: Model, query: Query) -> Array:
     """Which queries (batch,) training says nothing about: other boundaries, or values far from those of training."""
     if query.grid.boundary != model.scope.boundary:
         return query.time > 0
-    asked = model.corrected(query)
-    values = model.scope.view.values(Observed(asked, model.equation))
-    return model.scope.far(asked, values) & (query.time > 0)
+    seen = Observed(model.corrected(query), model.equation)
+    return model.scope.far(seen, model.scope.view.values(seen)) & (query.time > 0)
 
 
 def unsplit_solvers(model: Model, boundary: Sequence[str]) -> dict[str, Primitive]:

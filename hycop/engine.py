@@ -64,6 +64,7 @@ class Engine:
         self.setting = setting
         self.primitives = used
         self.symbols: dict[int, Symbol] = {}
+        self._patterns: dict[tuple[int, ...], tuple[Array, Array, list[int]]] = {}
         for op, primitive in used.items():
             if hasattr(primitive, "symbol"):
                 try:
@@ -154,35 +155,42 @@ class Engine:
 
     def plan(self, programs: ProgramBatch) -> Plan:
         """Drops steps of zero duration and groups neighbours of one kind into moves."""
-        batch, steps = programs.ops.shape
-        kind = np.full((batch, steps), EMPTY)
-        durations = np.zeros((batch, steps, len(self.names)))
+        ops = programs.ops
+        if len(ops) and programs.durations.all() and (len(ops) == 1 or (ops == ops[:1]).all()):
+            return self._plan_alike(programs)
+        kind = np.full(ops.shape, EMPTY)
+        durations = np.zeros((*ops.shape, len(self.names)))
         step = np.full(durations.shape, NEVER)
-        alike = (programs.ops == programs.ops[:1]).all() and programs.durations.all()
-        longest = (self._plan_alike if alike else self._plan_each)(programs, kind, durations, step)
-        return Plan(kind[:, :longest], durations[:, :longest], step[:, :longest], bool(alike))
+        longest = self._plan_each(programs, kind, durations, step)
+        return Plan(kind[:, :longest], durations[:, :longest], step[:, :longest], not len(ops))
 
-    def _plan_alike(self, programs: ProgramBatch, kind: Array, durations: Array, step: Array) -> int:
-        """Fills the plan where all samples have one pattern and no step of zero duration; returns the number of
-        moves."""
-        ops = programs.ops[0].tolist() if len(programs) else []
-        move, last, kind_of, alone = -1, EMPTY, self.kind_of.tolist(), self.alone.tolist()
-        moves: list[int] = []
-        first: dict[tuple[int, int], int] = {}
-        for k, op in enumerate(ops):
-            if kind_of[op] != last or alone[op]:
-                move, last = move + 1, kind_of[op]
-                kind[:, move] = last
-            moves.append(move)
-            first.setdefault((move, op), k)
-        if len(first) == len(ops):
-            durations[:, moves, ops], step[:, moves, ops] = programs.durations, range(len(ops))
-            return move + 1
-        for (at, op), k in first.items():
-            step[:, at, op] = k
-        for k, (at, op) in enumerate(zip(moves, ops, strict=True)):
-            durations[:, at, op] += programs.durations[:, k]
-        return move + 1
+    def _plan_alike(self, programs: ProgramBatch) -> Plan:
+        """The plan where all samples have one pattern and no step of zero duration."""
+        batch, ops = len(programs), programs.ops[0].tolist()
+        kind, step, moves = self._pattern(tuple(ops))
+        durations = np.zeros((batch, *step.shape))
+        if len(set(zip(moves, ops, strict=True))) == len(ops):
+            durations[:, moves, ops] = programs.durations
+        else:
+            for k, (at, op) in enumerate(zip(moves, ops, strict=True)):
+                durations[:, at, op] += programs.durations[:, k]
+        return Plan(np.repeat(kind[None], batch, 0), durations, np.repeat(step[None], batch, 0), True)
+
+    def _pattern(self, ops: tuple[int, ...]) -> tuple[Array, Array, list[int]]:
+        """Of a program with these steps: kind and step of the plan, and the move of each step. It is kept, because most
+        batches have the pattern of the one before."""
+        if ops not in self._patterns:
+            moves: list[int] = []
+            kinds: list[int] = []
+            for op in ops:
+                if not kinds or self.kind_of[op] != kinds[-1] or self.alone[op]:
+                    kinds.append(int(self.kind_of[op]))
+                moves.append(len(kinds) - 1)
+            step = np.full((len(kinds), len(self.names)), NEVER)
+            for k in reversed(range(len(ops))):
+                step[moves[k], ops[k]] = k
+            self._patterns[ops] = np.array(kinds, dtype=np.int64), step, moves
+        return self._patterns[ops]
 
     def _plan_each(self, programs: ProgramBatch, kind: Array, durations: Array, step: Array) -> int:
         """Fills the plan of any programs; returns the number of moves of the longest."""

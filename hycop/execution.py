@@ -11,7 +11,7 @@ import numpy as np
 from hycop.dictionary import Dictionary
 from hycop.engine import NEVER, Engine, Plan, Walk, used_primitives
 from hycop.errors import ForeignError, InvalidInputError, LostForeignSampleError, LostSampleError, SampleError
-from hycop.grid import Array, changed, of_one_sign, prolong, restrict
+from hycop.grid import Array, all_finite, changed, of_one_sign, prolong, restrict
 from hycop.kernels.distance import squared_distances
 from hycop.program import EMPTY, Program, ProgramBatch
 from hycop.query import Query, Setting
@@ -117,7 +117,7 @@ def _execute_part(
             raise
         step = _step_text(programs, error.sample, error.slot)
         raise ForeignError(error.sample, f" at {step}{error.args[1]}") from error.__cause__
-    if strict and not np.isfinite(u).all():
+    if strict and not all_finite(u):
         _raise_non_finite(programs, dictionary, query, u)
     # a program without steps returns the query's own array, which the caller must not be able to change
     owned = u.dtype == query.u0.dtype and not np.may_share_memory(u, query.u0)

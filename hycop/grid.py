@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import prod
+from math import isfinite, prod
 from operator import index
 from typing import Any, TypeVar
 
@@ -19,6 +19,8 @@ Array = npt.NDArray[Any]
 T = TypeVar("T")
 BOUNDARIES = PLAIN
 AXES = ("x", "y", "z")
+FEW = 8
+"""Numbers that are checked one by one, which takes less time than arrays do."""
 
 
 def checked_shape(shape: Sequence[int]) -> tuple[int, ...]:
@@ -39,6 +41,19 @@ def _lengths(lengths: object) -> Array:
     if found.dtype.kind not in "fiu":
         raise InvalidInputError(f"grid lengths have dtype {found.dtype}: give real numbers")
     return found.astype(np.float64, copy=False)
+
+
+def all_finite(values: Array) -> bool:
+    """Whether no value is NaN or infinite. A few are looked at one by one, which takes less time than an array does;
+    the sum of squares of many tells in one pass unless it overflows."""
+    if values.ndim == 1 and values.size <= FEW:
+        return all(map(isfinite, values.tolist()))
+    if values.flags.c_contiguous and values.dtype.kind == "f":
+        flat = values.reshape(-1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if isfinite(np.dot(flat, flat)):
+                return True
+    return bool(np.isfinite(values).all())
 
 
 def changed(checked: T, **fields: object) -> T:
@@ -76,7 +91,7 @@ class Grid:
                 f"grid lengths have shape {lengths.shape}: give (batch, {len(shape)}), one per sample and axis; "
                 "Grid.box takes the same lengths for all samples"
             )
-        if not (np.isfinite(lengths).all() and (lengths > 0).all()):
+        if not (all_finite(lengths) and (lengths > 0).all()):
             raise InvalidInputError("grid lengths: every length must be finite and positive")
         object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "lengths", lengths)
@@ -169,15 +184,17 @@ def restrict(u: Array, shape: Sequence[int]) -> Array:
     return out
 
 
-STENCIL = 5  # cells of the quartic that prolongation fits
+STENCIL, WIDE_STENCIL = 5, 9
+"""Cells of the polynomial that prolongation fits: up to an open end, and where the boundary says what lies beyond."""
+
 _GHOSTS = {"periodic": "wrap", "wall": "symmetric"}
 
 
 @lru_cache(maxsize=16)
-def _prolongation_weights(factor: int) -> Array:
-    """Weights (part, cell): sub-cell averages from the averages of a cell and its two neighbours on either side."""
-    reach = STENCIL // 2
-    powers = np.arange(STENCIL)
+def _prolongation_weights(factor: int, stencil: int) -> Array:
+    """Weights (part, cell): sub-cell averages from the averages of a cell and its neighbours on either side."""
+    reach = stencil // 2
+    powers = np.arange(stencil)
 
     def averages(edges: Array) -> Array:
         integral = edges[:, None] ** (powers + 1) / (powers + 1)
@@ -185,7 +202,7 @@ def _prolongation_weights(factor: int) -> Array:
 
     cells = averages(np.arange(-reach - 0.5, reach + 1))
     parts = averages(np.linspace(-0.5, 0.5, factor + 1))
-    return parts @ np.linalg.inv(cells)
+    return np.asarray(np.linalg.solve(cells.T, parts.T).T)
 
 
 def _continue(padded: Array) -> None:
@@ -198,8 +215,9 @@ def _continue(padded: Array) -> None:
 
 
 def prolong(u: Array, boundary: Sequence[str], factor: int, signs: Array | None = None) -> Array:
-    """Cell averages (batch, channel, *grid) on a grid ``factor`` times finer: a quartic through five cells along each
-    axis, which keeps every cell's average; fifth order where the state is smooth.
+    """Cell averages (batch, channel, *grid) on a grid ``factor`` times finer: a polynomial through nine cells along
+    each periodic or walled axis, through five along the others. It keeps every cell's average, and is of ninth or fifth
+    order where the state is smooth.
 
     ``signs`` (channel, axis) holds −1 where a wall mirrors a channel with the opposite sign.
 
@@ -210,13 +228,13 @@ def prolong(u: Array, boundary: Sequence[str], factor: int, signs: Array | None 
     if u.shape[0] * u.shape[1] == 1 and u.ndim > 3:
         # einsum sums a lone field in another order, but a sample must not depend on its batch
         return prolong(np.concatenate([u, u]), boundary, factor, signs)[:1]
-    weights = _prolongation_weights(factor)
-    reach = STENCIL // 2
     for axis, kind in enumerate(boundary):
         n = u.shape[2 + axis]
         moved = np.moveaxis(u, 2 + axis, -1)
         if n < STENCIL:
             raise InvalidInputError(f"refinement needs at least {STENCIL} cells along {AXES[axis]}, there are {n}")
+        stencil = WIDE_STENCIL if kind in _GHOSTS else STENCIL
+        reach = stencil // 2
         padded = np.pad(moved, [(0, 0)] * (moved.ndim - 1) + [(reach, reach)], mode=_GHOSTS.get(kind, "empty"))  # type: ignore[call-overload]
         if kind not in _GHOSTS:
             _continue(padded)
@@ -224,8 +242,8 @@ def prolong(u: Array, boundary: Sequence[str], factor: int, signs: Array | None 
             sign = signs[:, axis].reshape((1, -1) + (1,) * (moved.ndim - 2))
             padded[..., :reach] *= sign
             padded[..., -reach:] *= sign
-        windows = np.lib.stride_tricks.sliding_window_view(padded, STENCIL, axis=-1)
-        fine = np.einsum("...nw,fw->...nf", windows, weights)
+        windows = np.lib.stride_tricks.sliding_window_view(padded, stencil, axis=-1)
+        fine = np.einsum("...nw,fw->...nf", windows, _prolongation_weights(factor, stencil))
         u = np.moveaxis(fine.reshape(*moved.shape[:-1], n * factor), -1, 2 + axis)
     return np.ascontiguousarray(u)
 

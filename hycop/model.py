@@ -226,7 +226,7 @@ class Model:
         seen = Observed(query, self.equation)
         values = self.scope.view.values(seen)
         barred = barred_primitives(self.dictionary, query)
-        beyond = self.scope.beyond(query, values)
+        beyond = self.scope.beyond(seen, values)
         programs = self._programs(seen, values, beyond, barred)
         outside = self.scope.outside(query, beyond)
         return Composition(programs, values, outside if barred is None else {**outside, **_used(programs, barred)})
@@ -239,7 +239,7 @@ class Model:
         seen = Observed(query, self.equation)
         values = self.scope.view.values(seen)
         barred = barred_primitives(model.dictionary, query)
-        return model._programs(seen, values, self.scope.beyond(query, values), barred)
+        return model._programs(seen, values, self.scope.beyond(seen, values), barred)
 
     def outside_training(self, query: Query) -> Mapping[str, Array]:
         """Which queries (batch,) lie outside what was trained, by the reason."""
@@ -268,7 +268,7 @@ class Model:
         if self.gate.classical_when_clipped:
             outside |= self.scope.view.outside(values).any(axis=1)
         if self.gate.classical_when_far:
-            outside |= self.scope.far(query, own)
+            outside |= self.scope.far(seen, own)
         return chosen(outside, self._classical(part, segments, beyond), learned) if outside.any() else learned
 
     def _classical(self, part: Query, segments: Array, beyond: Array) -> ProgramBatch:

@@ -57,8 +57,8 @@ class OperatingPoint:
         if held_out is None or not np.quantile(held_out.errors, COVERED) <= tol:
             return np.zeros(query.batch, dtype=bool)
         asked = self.model.corrected(query)
-        values = self.model.scope.view.values(Observed(asked, self.model.equation))
-        inside = ~self.model.scope.beyond(asked, values).any(axis=1)
+        seen = Observed(asked, self.model.equation)
+        inside = ~self.model.scope.beyond(seen, self.model.scope.view.values(seen)).any(axis=1)
         return np.asarray(inside & (query.grid.boundary == self.model.scope.boundary))
 
 

@@ -44,6 +44,9 @@ class Coefficient:
         """Refuses values for which the equation is ill-posed."""
         if self.above is None and self.at_least is None:
             return
+        least = values.min(initial=np.inf)
+        if (self.above is None or least > self.above) and (self.at_least is None or least >= self.at_least):
+            return
         bad, need = np.zeros(values.shape, dtype=bool), ""
         if self.above is not None:
             bad, need = values <= self.above, f"be above {self.above:g}"

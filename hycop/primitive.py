@@ -13,7 +13,7 @@ import numpy as np
 
 from hycop.boundary import kinds_of
 from hycop.errors import IncompatibleError, InvalidInputError
-from hycop.grid import AXES, BOUNDARIES, Array, Grid, changed
+from hycop.grid import AXES, BOUNDARIES, FEW, Array, Grid, changed
 from hycop.identity import described
 from hycop.kernels.spectral import evolve, weigh_modes
 from hycop.query import Setting
@@ -26,9 +26,6 @@ ALL_CHANNELS: frozenset[str] = frozenset({"*"})
 
 VERY_SHORT = 1e-100
 """A duration that takes one sub-step, whatever the units."""
-
-FEW = 8
-"""Durations that are checked one by one, which takes less time than arrays do."""
 
 
 @runtime_checkable
@@ -217,8 +214,12 @@ class Content:
 def may_be_kept(primitive: object, setting: Setting) -> bool:
     """Whether what follows from a primitive in a setting may be kept for later: the setting is small and has no fields,
     and the primitive is a value, so that what equals it is the same, now and later."""
-    small = setting.batch * sum(setting.grid.shape) <= MOST_KEPT and not setting.fields
-    return small and is_value(primitive)
+    return is_small(setting) and is_value(primitive)
+
+
+def is_small(setting: Setting) -> bool:
+    """Whether a setting is small and has no fields, so that what follows from it may be kept."""
+    return setting.batch * sum(setting.grid.shape) <= MOST_KEPT and not setting.fields
 
 
 def is_value(thing: object) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 
 from hycop import markup
 from hycop.errors import InvalidInputError, UnknownNameError
-from hycop.grid import Array, changed
+from hycop.grid import Array, all_finite, changed
 
 EMPTY = -1
 """Operator of a slot that holds no step, in programs shorter than the longest of their batch."""
@@ -110,22 +110,23 @@ class ProgramBatch:
         ops = np.asarray(self.ops)
         if ops.size and ops.dtype.kind not in "iu":
             raise InvalidInputError(f"programs: ops have dtype {ops.dtype}, whole numbers are needed")
-        ops = ops.astype(np.int64)
+        ops = ops.astype(np.int64, copy=False)
         durations = np.asarray(self.durations, dtype=np.float64)
         if ops.ndim != 2 or ops.shape != durations.shape:
             raise InvalidInputError(
                 f"programs: ops {ops.shape} and durations {durations.shape} must both be (batch, steps)"
             )
-        if ops.size and (ops.min() < EMPTY or ops.max() >= len(self.names)):
+        least, most = (int(ops.min()), int(ops.max())) if ops.size else (0, -1)
+        if least < EMPTY or most >= len(self.names):
             raise InvalidInputError(f"programs: ops must index the {len(self.names)} names, or be {EMPTY} for no step")
-        if not np.isfinite(durations).all():
+        if not all_finite(durations):
             sample, step = np.argwhere(~np.isfinite(durations))[0]
             raise InvalidInputError(
                 f"programs: duration is {durations[sample, step]} at step {step + 1} of sample {sample}"
             )
         object.__setattr__(self, "names", tuple(self.names))
         object.__setattr__(self, "ops", ops)
-        object.__setattr__(self, "durations", np.where(ops == EMPTY, 0.0, durations))
+        object.__setattr__(self, "durations", np.where(ops == EMPTY, 0.0, durations) if least == EMPTY else durations)
 
     @classmethod
     def of(cls, programs: Sequence[Program], names: Sequence[str]) -> ProgramBatch:

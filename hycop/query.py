@@ -9,7 +9,7 @@ import numpy as np
 
 from hycop.boundary import sides_of
 from hycop.errors import IncompatibleError, InvalidInputError
-from hycop.grid import AXES, Array, Grid, changed, of_one_sign, prolong, restrict, within_neighbours
+from hycop.grid import AXES, Array, Grid, all_finite, changed, of_one_sign, prolong, restrict, within_neighbours
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def _column(name: str, value: object, batch: int) -> Array:
     column = column.astype(np.float64, copy=False)
     if column.shape != (batch,):
         raise InvalidInputError(f"{name} has shape {column.shape}: give one number, or one per sample, ({batch},)")
-    if not np.isfinite(column).all():
+    if not all_finite(column):
         bad = int(np.flatnonzero(~np.isfinite(column))[0])
         raise InvalidInputError(f"{name} is {column[bad]} for sample {bad}: it must be finite")
     return column
@@ -67,7 +67,7 @@ def _coefficient(name: str, value: object, grid: Grid) -> Array:
             f"averages, {grid.shape} or {(grid.batch, *grid.shape)}"
         )
     field = np.ascontiguousarray(np.broadcast_to(found.astype(np.float64, copy=False), (grid.batch, *grid.shape)))
-    if not np.isfinite(field).all():
+    if not all_finite(field):
         bad = int(np.argwhere(~np.isfinite(field))[0, 0])
         raise InvalidInputError(f"{name} has a NaN or infinite value in sample {bad}: it must be finite")
     return field
@@ -231,7 +231,7 @@ def checked_state(u: object, setting: Setting, name: str = "u0") -> Array:
                 f"as np.moveaxis({name}, -1, 1)"
             )
         raise InvalidInputError(f"{name} has shape {state.shape}: give {expected}, (batch, channels [{names}], *grid)")
-    if not np.isfinite(state).all():
+    if not all_finite(state):
         finite = np.isfinite(state.reshape(setting.batch, -1)).all(axis=1)
         raise InvalidInputError(f"{name} has a NaN or infinite value in sample {int(np.flatnonzero(~finite)[0])}")
     return state

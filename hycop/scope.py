@@ -153,26 +153,32 @@ class Scope:
 
     def ratio(self, seen: Observed) -> Array:
         """Query time divided by the longest trained time, (batch,): the largest ratio over all time scales."""
-        known = np.asarray(self.longest)
-        times = dimensionless_times(seen)
-        ratio: Array = np.where(known > 0, times / np.where(known > 0, known, 1.0), 0.0).max(axis=1)
+        known, there = self._longest
+        ratio: Array = (dimensionless_times(seen)[:, there] / known).max(axis=1, initial=0.0)
         return ratio if self.longest_time is None else np.maximum(ratio, seen.time / self.longest_time)
 
-    def far(self, query: Query, values: Values) -> Array:
+    def far(self, seen: Observed, values: Values) -> Array:
         """Queries (batch,) far outside training: a feature or coefficient further outside its range than that range is
         wide, or another value of a constant."""
-        out: Array = self.view.far(values) | self._other_constants(query).any(axis=1)
-        if self.coefficients:
-            low, high = self._bounds
-            given, width = self._given(query), high - low
-            out |= ((given < low - width) | (given - high > width)).any(axis=1)
-        return out
+        return self.view.far(values) | seen.once((self, "far"), lambda: self._far(seen.query))
 
-    def beyond(self, query: Query, values: Values) -> Array:
+    def _far(self, query: Query) -> Array:
+        """Those with such a coefficient."""
+        (low, high), given = self._bounds, self._given(query)
+        width = high - low
+        far = (given < low - width) | (given - high > width)
+        return np.asarray(np.concatenate([self._other_constants(query), far], axis=1).any(axis=1))
+
+    def beyond(self, seen: Observed, values: Values) -> Array:
         """Which features, constants, other coefficients and time lie outside their trained ranges, (batch, name). A
         query that is ``far`` has one that does."""
+        others = seen.once((self, "beyond"), lambda: self._beyond(seen.query))
+        return np.concatenate([self.view.outside(values), others], axis=1)
+
+    def _beyond(self, query: Query) -> Array:
+        """Which constants, other coefficients and time do."""
         (low, high), given = self._bounds, self._given(query)
-        flags = [self.view.outside(values), self._other_constants(query), (given < low) | (given > high)]
+        flags = [self._other_constants(query), (given < low) | (given > high)]
         if self.longest_time is not None:
             flags.append((query.time > self.longest_time * (1 + TIME_TOLERANCE))[:, None])
         return np.concatenate(flags, axis=1)
@@ -181,16 +187,24 @@ class Scope:
         """Which queries (batch,) lie outside training, by the reason: a feature, a coefficient, the time, the boundary
         or a primitive. Only reasons that apply are listed. The initial state itself is always inside. ``beyond`` is
         that of the queries."""
+        reasons = [f"primitive {name}" for name in self.untrained]
+        if query.grid.boundary != self.boundary:
+            reasons.append(f"boundary {query.grid.boundary_name}")
+        if not reasons and not beyond.any():
+            return {}
         later, found = query.time > 0, dict[str, Array]()
         names = (*self.view.names, *self.constants, *self.coefficients, "time")
         for index in np.flatnonzero(beyond.any(axis=0)).tolist():  # a coefficient may have the name of a feature
             outside = beyond[:, index] & later
             if outside.any():
                 found[names[index]] = found.get(names[index], False) | outside
-        reasons = [f"primitive {name}" for name in self.untrained]
-        if query.grid.boundary != self.boundary:
-            reasons.append(f"boundary {query.grid.boundary_name}")
         return {**found, **(dict.fromkeys(reasons, later) if later.any() else {})}
+
+    @cached_property
+    def _longest(self) -> tuple[Array, Array]:
+        """The longest times that are not zero, and their indices."""
+        known = np.asarray(self.longest)
+        return known[known > 0], np.flatnonzero(known > 0)
 
     @cached_property
     def _bounds(self) -> tuple[Array, Array]:

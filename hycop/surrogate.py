@@ -30,7 +30,7 @@ from hycop.query import Query, real_numbers
 from hycop.questions import answered_in_xarray, query_of_arrays, query_of_dataset
 from hycop.storage import load_model, save_model
 from hycop.training import Report, Start
-from hycop.training.front import work_levels
+from hycop.training.front import front_levels
 from hycop.training.source import Source
 
 
@@ -128,15 +128,14 @@ class HyCOP:
         **settings: object,
     ) -> list[HyCOP]:
         """Accuracy against cost: models for at most ``points`` amounts of work, from the least that covers every
-        process to the most that ``max_steps`` (and ``max_work``) allow. In a ``folder`` each model has a folder of its
-        own."""
+        process on the query's own grid to the most that ``refinement`` and ``max_steps`` (and ``max_work``) allow. In a
+        ``folder`` each model has a folder of its own."""
         given = _checked_source(self, source)
         run = Run(Source(given, held_out, self.equation), self.dictionary, seed, folder, resume, force, executor)
         models: list[HyCOP] = []
         with run.prepared(preset, settings, report, verbose) as (task, config, tell):
-            for index, most in enumerate(work_levels(task, config, points)):
+            for index, level in enumerate(front_levels(task, config, points)):
                 part = None if run.folder is None else output_folder(run.folder / f"point{index}")
-                level = config.model_copy(update={"max_work": most})
                 found = HyCOP.of(run.learned(task, level, tell, part))
                 # more work that buys nothing is not part of a front
                 if not models or found.model.gate.error < models[-1].model.gate.error:

@@ -10,7 +10,7 @@ from hycop.execution import measure
 from hycop.features import FeatureMap
 from hycop.schemes import splitting
 from hycop.training import Task, configured, train
-from hycop.training.front import work_levels
+from hycop.training.front import front_levels
 from hycop.training.loop import Trained
 from hycop.training.objective import COSTED
 
@@ -41,11 +41,12 @@ def _work(task: Task, done: Trained, refinement: int = 1) -> float:
 @pytest.mark.parametrize("grids", [{}, {"refinement": 2, "learning_refinement": 1}], ids=["one grid", "two grids"])
 def test_every_level_of_a_front_can_be_learned_and_is_kept_to(muscl: Task, grids: dict[str, object]) -> None:
     config = configured("quick", {**SMALL, "tries": 1, "rounds": 1, "iterations": 1, "budget": "consistent", **grids})
-    levels = work_levels(muscl, config, 3)
+    levels = front_levels(muscl, config, 3)
     assert len(levels) == 3
-    for most in levels[:2]:
-        done = train(muscl, config.model_copy(update={"max_work": most}))
-        assert _work(muscl, done, config.refinement) <= most * (1 + 1e-9)
+    assert levels[0].refinement == 1 and levels[-1].refinement == config.refinement
+    for level in levels[:2]:
+        assert level.max_work is not None
+        assert _work(muscl, train(muscl, level), level.refinement) <= level.max_work * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("optimizer", ["openes", "cma"])

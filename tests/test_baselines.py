@@ -176,7 +176,7 @@ def test_a_finer_grid_gets_fewer_solutions() -> None:
         name: baseline_settings(find_baseline("fno"), hycop.problem(name), "laptop", {})[1]
         for name in ("burgers1d", "adr2d", "ns2d-pdebench")
     }
-    assert counts == {"burgers1d": 4800, "adr2d": 4800, "ns2d-pdebench": 1200}
+    assert counts == {"burgers1d": 2400, "adr2d": 2400, "ns2d-pdebench": 600}
 
 
 def test_the_curve_tells_whether_training_was_enough(fno: Path) -> None:

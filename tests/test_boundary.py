@@ -21,7 +21,7 @@ from hycop.primitives import (
 )
 from hycop.query import Query, Setting
 from hycop.references import VariableReference
-from tests.helpers import SUFFIXES, assert_same, make
+from tests.helpers import SUFFIXES, assert_same, hycop_command, make
 from tests.worlds import composing
 
 INFLOW = [(Dirichlet(1.0), "outflow")]
@@ -182,3 +182,48 @@ def test_a_given_source_and_diffusion_come_to_rest() -> None:
     u = hycop.run(hycop.splitting("strang x64").programs(query, dictionary), dictionary, query)[0, 0]
     x = grid.centres()[0][0]
     assert np.abs(u - x * (1 - x)).max() < 2e-2
+
+
+@pytest.mark.parametrize(
+    ("problem", "boundary", "message"),
+    [
+        (
+            "swe1d",
+            "dirichlet:1",
+            "boundary dirichlet:1 along x: there is no truth for it, only for outflow, periodic, wall",
+        ),
+        ("swe2d", "wall,neumann:0", "boundary neumann:0 along y: there is no truth for it"),
+        ("ks1d", "dirichlet:1/wall", "every axis must be periodic"),
+        ("adr2d", "dirichlet:one", "boundary value 'one': a finite number is needed, as dirichlet:1"),
+        ("adr2d", "dirichlet:1,wall,wall", "3 names for 2 axes; give one name, or one per axis"),
+        ("adr2d", "walls", "unknown boundary 'walls'"),
+        ("adr2d", "periodic/wall", "an axis is periodic at both ends or at none"),
+    ],
+)
+def test_data_for_boundaries_without_a_truth_end_in_one_line(
+    problem: str, boundary: str, message: str, tmp_path: Path
+) -> None:
+    result = hycop_command("data", problem, tmp_path / "out.nc", "--samples", "1", "--boundary", boundary)
+    assert result.returncode == 2
+    assert message in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert not (tmp_path / "out.nc").exists()
+
+
+def test_data_with_boundary_values_on_the_command_line(tmp_path: Path) -> None:
+    file, boundary = tmp_path / "out.nc", "dirichlet:1/neumann:-0.5"
+    result = hycop_command(
+        "data", "ad1d", file, "--samples", "2", "--shape", "16", "--times", "0.05", "--boundary", boundary
+    )
+    assert result.returncode == 0, result.stderr
+    data = hycop.load(file)
+    assert data.setting.grid.boundary == (boundary,)
+    assert "VariableReference" in data.reference
+    assert (data.truth[:, 0, 0] > 0.2).all()  # the value 1 comes in at the low end
+    assert (data.truth[:, 0, -1] < data.truth[:, 0, -2]).all()  # and the state falls towards the high one
+
+
+def test_the_truth_of_values_at_the_ends_in_3d() -> None:
+    data = hycop.problem("adr3d").sample(1, "train", shape=(6, 6, 6), times=[0.02], boundary="dirichlet:1/wall")
+    assert data.reference_error is None  # it would take the better part of an hour on 32³
+    assert np.isfinite(data.truth).all() and data.truth[0, 0, 0].mean() > data.truth[0, 0, -1].mean()

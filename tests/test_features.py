@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -139,6 +140,32 @@ def test_dimensionless_times_are_crossings_spreads_and_foldings() -> None:
     assert np.allclose(times[:, 2], params["r"] * time)
     with pytest.raises(InvalidInputError, match="need the equation"):
         dimensionless_times(Observed(query))
+
+
+@pytest.mark.parametrize("problem", ["adr2d", "swe2d", "burgers1d"])
+def test_a_feature_that_needs_no_state_does_not_change_with_it(problem: str) -> None:
+    query = PROBLEMS[problem].queries(2, "train", 0)
+    other = replace(query, u0=2.0 + 3.0 * query.u0)
+    for name in available(tuple(FEATURES), query):
+        if not FEATURES[name].state:
+            assert np.array_equal(FEATURES[name](query), FEATURES[name](other)), name
+
+
+def test_features_of_a_setting_are_kept_for_that_setting_and_time_alone() -> None:
+    query, names = smooth_query((8, 8)), FeatureMap(("peclet_x", "fourier_x", "level"))
+    first = names(query)
+    params = dict(query.setting.params)
+    others = [
+        replace(query, u0=2 * query.u0),
+        replace(query, time=2 * query.time),
+        replace(query, setting=replace(query.setting, params={**params, "Dx": 2 * params["Dx"]})),
+    ]
+    changed = [~np.isclose(names(other), first).any(axis=0) for other in others]
+    assert [flags.tolist() for flags in changed] == [[False, False, True], [False, True, False], [True, True, False]]
+    first[:] = np.nan  # which is the caller's own
+    assert np.isfinite(names(query)).all()
+    query.setting.params["Dx"][:] *= 10.0
+    assert np.allclose(names(query)[:, 0], np.asarray([FEATURES["peclet_x"](query)]))
 
 
 def test_bad_names_and_ranges() -> None:

@@ -11,7 +11,8 @@ import pytest
 import hycop
 from hycop.channels import water_channels
 from hycop.conformance import check_primitive
-from hycop.errors import IncompatibleError, InvalidInputError
+from hycop.errors import IncompatibleError, InvalidInputError, UnknownNameError
+from hycop.features import FeatureMap
 from hycop.grid import Array, Grid
 from hycop.primitives import (
     FiniteVolumeDiffusion,
@@ -282,3 +283,45 @@ def test_a_lake_at_rest_stays_at_rest(kind: type, shape: tuple[int, ...], bounda
 def test_primitives_over_a_bed_keep_their_contract(kind: type) -> None:
     report = check_primitive(kind())
     assert report.passed, report
+
+
+@pytest.mark.parametrize("shape", [(16,), (8, 6), (8, 6, 4)])
+def test_features_of_one_field_in_any_number_of_axes(shape: tuple[int, ...]) -> None:
+    grid = Grid.box(shape, batch=2)
+    field = np.ones((2, *shape))
+    field[1, : shape[0] // 2] = 3.0
+    varied_query, plain = (
+        Query(np.ones((2, 1, *shape)), scalar(grid, Dx=Dx, r=1.0), np.ones(2)) for Dx in (field, np.array([1.0, 2.0]))
+    )
+    names = ("field_mean:Dx", "field_high:Dx", "field_low:Dx", "field_variation:Dx", "field_variation:r")
+    values = 10.0 ** FeatureMap(names)(varied_query)
+    assert np.allclose(values, [[1, 1, 1, 1, 1], [2, 1.5, 0.5, 1.5, 1]])
+    # a model of fields is also asked with constants
+    assert np.allclose(10.0 ** FeatureMap(names)(plain), [[1, 1, 1, 1, 1], [2, 1, 1, 1, 1]])
+    assert np.allclose(FeatureMap(("field_variation", "field_contrast"))(plain), 0.0)
+    with pytest.raises(UnknownNameError, match=r"unknown feature 'field_hihg:Dx'.*field_high:NAME"):
+        FeatureMap(("field_hihg:Dx",))
+    with pytest.raises(InvalidInputError, match="'Dz'"):
+        FeatureMap(("field_high:Dz",))(plain)
+
+
+def test_a_model_in_3d_sees_the_features_of_a_field_that_its_equation_names() -> None:
+    rng = np.random.default_rng(3)
+    grid = Grid.box((8, 6, 4), batch=96)
+    ripple = np.cos(2 * np.pi * grid.centres()[0] - 1.0)
+    wind = rng.uniform(0.5, 1.5, 96).reshape(-1, 1, 1, 1) * (1 + rng.uniform(0, 0.5, (96, 1, 1, 1)) * ripple)
+    setting = scalar(grid, cx=np.broadcast_to(wind, (96, *grid.shape)), cy=0.2, cz=0.1, Dx=0.01, Dy=0.01, Dz=0.01)
+    equation = hycop.equation(
+        "u_t = -cx*u_x - cy*u_y - cz*u_z + Dx*u_xx + Dy*u_yy + Dz*u_zz",
+        features=("fourier_x", "field_high:cx", "field_variation:cx"),
+    ).equation
+    parts = hycop.Dictionary({"advection": MusclAdvection(), "diffusion": VariableDiffusion()})
+    query = Query(1.0 + 0.5 * np.broadcast_to(ripple, (96, 8, 6, 4))[:, None], setting, rng.uniform(0.1, 0.3, 96))
+    later = hycop.run(hycop.splitting("strang").with_substeps(4).programs(query, parts), parts, query)
+    data = hycop.Dataset(
+        "own", "train", np.stack([query.u0, later], axis=1), np.stack([0 * query.time, query.time], axis=1), setting
+    )
+    model = hycop.HyCOP(parts, equation).fit(data, preset="quick", tries=1, rounds=1, patterns=1, verbose=False)
+    answer = model.answer(query)
+    assert list(answer.features) == ["fourier_x", "field_high:cx", "field_variation:cx"]
+    assert answer.features["field_high:cx"].std() > 0.01

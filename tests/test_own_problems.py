@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from hycop.errors import HyCOPError
+from hycop.errors import HyCOPError, LostSampleError
 from hycop.experiments import frontier
 from hycop.formula import equation
+from hycop.grid import Array
 from hycop.primitives import HELD, OFFERED
-from hycop.problems import PROBLEMS, find_problem, register
+from hycop.problems import PROBLEMS, find_problem, own_problem, register
 from hycop.problems.initial_conditions import Wave
+from hycop.query import Setting
 from hycop.references.fourier import interpolate
 from hycop.surrogate import HyCOP
 from tests.helpers import hycop_command
@@ -104,6 +106,20 @@ def test_a_function_and_a_refined_program_agree_on_the_truth() -> None:
     assert two.reference_error is not None and two.reference_error < 1e-5
 
 
+def test_a_function_is_not_asked_for_the_initial_state() -> None:
+    durations: list[float] = []
+
+    def decay(u: Array, setting: Setting, duration: Array) -> Array:
+        durations.extend(duration.tolist())
+        return u * np.exp(-duration)[:, None, None] + 1e-3 * (duration == 0).reshape(-1, 1, 1)
+
+    problem = SPLIT.problem(**OPTIONS, truth=decay)
+    problem.sample(3, "id", 0, estimated=0)
+    assert len(durations) == 3 and min(durations) > 0
+    u, setting = np.ones((2, 1, 24)), problem.queries(2, "id").setting
+    assert np.array_equal(problem.subflow(problem.processes).flow(u, np.array([0.0, 1.0]), setting)[0], u[0])
+
+
 def test_parts_of_an_own_equation_have_a_trusted_flow() -> None:
     problem = SPLIT.problem(**OPTIONS, truth=scipy_truth)
     query = problem.queries(3, "id", 2)
@@ -166,6 +182,29 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("own")
     (place / "own.py").write_text(FILE)
     return place
+
+
+@dataclass(frozen=True)
+class Burst:
+    """A reaction that has no solution after t = 0.01."""
+
+    advances = frozenset({"reaction"})
+    order = 1.0
+
+    def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
+        return np.where(duration.reshape(-1, 1, 1) > 0.01, np.nan, u)
+
+    def work(self, u: Array, duration: Array, setting: Setting) -> Array:
+        return np.ones(setting.batch)
+
+
+def test_a_truth_that_blows_up_says_what_to_do() -> None:
+    split = equation("u_t = D*u_xx + a*u^3", name="blow-up")
+    ranges = {"D": (1e-3, 2e-3), "a": (5.0, 6.0)}
+    parts = split.dictionary.swapping("reaction", Burst())
+    mine = own_problem(split.equation, parts, ranges=ranges, initial={"u": Wave(1, 2)}, time=(1.0, 2.0), shape=(16,))
+    with pytest.raises(LostSampleError, match=r"shorter time, or a solver of yours as truth="):
+        mine.sample(2, "train", 0)
 
 
 def test_own_problems_on_the_command_line(folder: Path) -> None:

@@ -16,16 +16,17 @@ import pytest
 
 import hycop
 from hycop.errors import HyCOPError, IncompatibleError, InvalidInputError, NonFiniteStateError, UnknownNameError
-from hycop.evaluation import Opponents
+from hycop.evaluation import EQUAL_WORK, Composed, Opponents
+from hycop.evaluation.opponents import SUBSTEPS
 from hycop.evolution import NoFitnessError
-from hycop.execution import measure
+from hycop.execution import Outcome, measure
 from hycop.executors import executor
 from hycop.features import FeatureMap
 from hycop.grid import Array
 from hycop.metrics import rel_l2
 from hycop.policy import PositionPolicy
 from hycop.primitives import UpwindAdvection
-from hycop.schemes import Scheme, splitting
+from hycop.schemes import Scheme, portfolio, splitting
 from hycop.training import Task, configured, loop, train
 from hycop.training.checkpoint import FILE, RunFolderError, read
 from hycop.training.loop import Trained, _data_hash
@@ -346,6 +347,31 @@ def test_what_takes_just_the_work_is_affordable(name: str) -> None:
     found = Opponents(swe.dictionary, query, data.truth).best(query, work)
     cost, best = measured(found)
     assert best <= error * (1 + 1e-12) and cost.mean() <= 1.02 * work.mean(), found
+
+
+@pytest.mark.parametrize("name", ["Strang x2", "ABABA", "Lie x3(outer=momentum)"])
+def test_the_opponent_is_that_of_a_full_search_and_takes_fewer_runs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full search measures work and error of every scheme on all queries."""
+    swe, runs = hycop.problem("swe1d"), []
+    data = swe.sample(80, "id", shape=(16,), estimated=0)
+    query = data.query
+    work = measure(splitting(name).programs(query, swe.dictionary), swe.dictionary, query, strict=False).work
+    errors = {}
+    offered = portfolio(swe.dictionary, query.setting, SUBSTEPS)
+    for scheme in offered:
+        done = measure(scheme.programs(query, swe.dictionary), swe.dictionary, query, strict=False)
+        if done.work.mean() <= EQUAL_WORK * work.mean():
+            errors[scheme] = float(infinite_if_lost(rel_l2(done.states, data.truth, query.setting)).mean())
+
+    def counted(solver: Composed, asked: hycop.Query) -> Outcome:
+        runs.append(asked.batch)
+        return solve(solver, asked)
+
+    solve = Composed.solve
+    monkeypatch.setattr(Composed, "solve", counted)
+    found = Opponents(swe.dictionary, query, data.truth).rivals(query, work)
+    assert found.splitting == min(errors, key=errors.__getitem__)
+    assert sum(runs) < 0.5 * query.batch * len(offered)
 
 
 def test_settings_are_checked() -> None:

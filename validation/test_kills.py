@@ -123,13 +123,14 @@ def test_killed_at_random_instants(kind: str, most: int, data: Dataset, tmp_path
     assert theta_of(tmp_path / "whole") == expected
     rng = np.random.default_rng(list(RUNS).index(kind))
     folder = tmp_path / "cut"
-    kills, met = 0, set()
-    while kills < most or not (folder / "model.json").exists():
+    kills, met, places = 0, set(), most // 2 - 1
+    while (cutting := kills < most or len(met) < places) or not (folder / "model.json").exists():
+        assert kills < 6 * most, met  # on a busy machine many trainers may die in one place
         if (folder / "model.json").exists():  # faster than thought: again
             assert theta_of(folder) == expected
             folder = folder.with_name(folder.name + "x")
         with trainer(folder, data, settings) as (process, news):
-            if kills < most:
+            if cutting:
                 lucky = 0 if rng.random() < 0.3 else int(rng.integers(1, steps // 4))
                 for _ in range(lucky):
                     if wait([news, process.sentinel])[0] is news:
@@ -145,7 +146,6 @@ def test_killed_at_random_instants(kind: str, most: int, data: Dataset, tmp_path
             met.add(None if found is None else (found.stage, int(found.arrays["state_generation"])))
     assert theta_of(folder) == expected
     assert (folder / HISTORY).read_text() == (tmp_path / "whole" / HISTORY).read_text()
-    assert kills == most and len(met) >= most // 2 - 1, met  # in different places
 
 
 @pytest.mark.validate

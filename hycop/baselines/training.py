@@ -32,7 +32,7 @@ TRAJECTORIES = "trajectories"
 
 PRESETS: Mapping[str, Mapping[str, int | float]] = {
     "quick": {TRAJECTORIES: 600, "rounds": 20, "batch": 16},
-    "laptop": {TRAJECTORIES: 4800, "rounds": 24, "batch": 16},
+    "laptop": {TRAJECTORIES: 2400, "rounds": 24, "batch": 16},
     "paper": {TRAJECTORIES: 12_000, "rounds": 500, "batch": 32, "rate": 1e-3, "weight_decay": 1e-4},
 }
 """``quick``: minutes, to try it out; ``laptop``: those of the tables; ``paper``: the source paper's budget, some

@@ -54,9 +54,12 @@ SourceArgument = Annotated[
     typer.Argument(metavar="IN", help="Dataset, ours, PDEBench's or The Well's, with initial states and parameters."),
 ]
 AfterOption = Annotated[
-    str | None, typer.Option(help="Times after the initial state, as 0.1,0.2; the dataset's by default.")
+    str | None,
+    typer.Option(
+        help="Times after the initial state, as 0.1,0.2; by default the dataset's, if all its samples have the same."
+    ),
 ]
-FirstOption = Annotated[int | None, typer.Option(help="Samples of the file, from its first; all by default.")]
+FirstOption = Annotated[int | None, typer.Option(help="Answer only the first samples of the file; all by default.")]
 EstimateOption = Annotated[
     bool,
     typer.Option("--error-estimate", help="Estimate the error of every answer; takes 5 to 8 times the work."),
@@ -94,8 +97,8 @@ def predict(
     at a time, so a file may be larger than memory.
 
     Example: hycop predict runs/adr queries.nc answers.nc --times 0.05,0.1,0.37
-    Example: hycop predict runs/adr queries.nc answers.nc --tol 1e-3
-    Example: hycop predict runs/adr queries.nc answers.nc --plot fields.png --movie fields.gif --movie-frames 60
+    Example: hycop predict runs/adr queries.nc answers.nc --times 0.2 --tol 1e-3
+    Example: hycop predict runs/adr queries.nc answers.nc --times 0.2 --plot u.png --movie u.gif
     """
     if tol is not None:
         checked_tolerance(tol, "--tol")

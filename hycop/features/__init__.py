@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import Literal
 
 import numpy as np
@@ -30,6 +30,7 @@ __all__ = [
     "available",
     "dimensionless_times",
     "features_of_kind",
+    "find_feature",
     "guessed_equation",
 ]
 
@@ -38,31 +39,35 @@ __all__ = [
 class Feature:
     """A number of a query, (batch,). Its ``kind`` says how it is used: ``general`` ones are dimensionless and
     independent of the grid, ``time`` ones are the dimensionless times of a declared equation, ``grid`` ones feed gains,
-    ``unit`` ones belong to an equation without coefficients, ``raw`` ones have units (ablation)."""
+    ``unit`` ones belong to an equation without coefficients, ``raw`` ones have units (ablation). One that does not need
+    the ``state`` is kept for settings and times that come again."""
 
     compute: Callable[[Observed], Array]
     kind: Literal["general", "time", "grid", "unit", "raw"] = "general"
+    state: bool = True
 
     def __call__(self, query: Query | Observed) -> Array:
         return self.compute(query if isinstance(query, Observed) else Observed(query))
 
 
-def _along_axes(name: str, compute: Callable[[int, Observed], Array], axes: int = len(AXES)) -> dict[str, Feature]:
-    return {f"{name}_{AXES[axis]}": Feature(partial(compute, axis)) for axis in range(axes)}
+def _along_axes(
+    name: str, compute: Callable[[int, Observed], Array], axes: int = len(AXES), state: bool = True
+) -> dict[str, Feature]:
+    return {f"{name}_{AXES[axis]}": Feature(partial(compute, axis), state=state) for axis in range(axes)}
 
 
 FEATURES: Mapping[str, Feature] = {
-    **_along_axes("peclet", scalar.peclet),
-    **_along_axes("courant", scalar.courant),
-    **_along_axes("fourier", scalar.fourier),
+    **_along_axes("peclet", scalar.peclet, state=False),
+    **_along_axes("courant", scalar.courant, state=False),
+    **_along_axes("fourier", scalar.fourier, state=False),
     **_along_axes("gradient", scalar.gradient),
-    "damkohler": Feature(scalar.damkohler),
-    "growth": Feature(scalar.growth),
+    "damkohler": Feature(scalar.damkohler, state=False),
+    "growth": Feature(scalar.growth, state=False),
     "level": Feature(scalar.level),
     "variation": Feature(scalar.variation),
     "field_variation": Feature(fields.field_variation),
     "field_contrast": Feature(fields.field_contrast),
-    "cell_peclet": Feature(scalar.cell_peclet, "grid"),
+    "cell_peclet": Feature(scalar.cell_peclet, "grid", state=False),
     **_along_axes("froude", flows.froude, 2),
     "wave_crossings": Feature(flows.wave_crossings),
     "reynolds": Feature(flows.reynolds),
@@ -91,6 +96,17 @@ def features_of_kind(*kinds: str) -> tuple[str, ...]:
     return tuple(name for name, feature in FEATURES.items() if feature.kind in kinds)
 
 
+@lru_cache(maxsize=256)
+def find_feature(name: str) -> Feature:
+    """A feature by its name: one of ``FEATURES``, or one of a single coefficient, as ``field_high:D``."""
+    kind, _, coefficient = name.partition(":")
+    if coefficient and kind in fields.OF_ONE:
+        return Feature(partial(fields.OF_ONE[kind], coefficient))
+    if name not in FEATURES:
+        raise UnknownNameError("feature", name, [*FEATURES, *(f"{kind}:NAME" for kind in fields.OF_ONE)])
+    return FEATURES[name]
+
+
 @dataclass(frozen=True)
 class FeatureMap:
     """Named features of a query as one array.
@@ -104,15 +120,22 @@ class FeatureMap:
 
     def __post_init__(self) -> None:
         for name in self.names:
-            if name not in FEATURES:
-                raise UnknownNameError("feature", name, FEATURES)
+            find_feature(name)
 
     def __call__(self, query: Query | Observed) -> Array:
         """Values (batch, feature)."""
         seen = query if isinstance(query, Observed) else Observed(query)
-        out = np.empty((seen.batch, len(self.names)))
+        if not self.names:
+            return np.empty((seen.batch, 0))
+        out = seen.once(self, lambda: self._columns(np.empty((seen.batch, len(self.names))), seen, state=False)).copy()
+        return self._columns(out, seen, state=True)
+
+    def _columns(self, out: Array, seen: Observed, state: bool) -> Array:
+        """Fills the columns of the features that need the state, or of those that do not."""
         for column, name in enumerate(self.names):
-            out[:, column] = FEATURES[name].compute(seen)
+            feature = find_feature(name)
+            if feature.state == state:
+                out[:, column] = feature.compute(seen)
         return out
 
 
@@ -167,8 +190,10 @@ def available(names: Sequence[str], query: Query | Observed) -> tuple[str, ...]:
     seen = query if isinstance(query, Observed) else Observed(query)
 
     def works(name: str) -> bool:
+        if name.startswith("field_") and not seen.fields:
+            return False
         try:
-            FEATURES[name].compute(seen)
+            find_feature(name).compute(seen)
         except InvalidInputError:
             return False
         return True

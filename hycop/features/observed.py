@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from functools import cached_property, lru_cache
 from math import prod
 
@@ -10,7 +11,7 @@ import numpy as np
 from hycop.errors import InvalidInputError
 from hycop.grid import AXES, Array, changed
 from hycop.pde import Equation
-from hycop.primitive import transforms_of
+from hycop.primitive import Content, is_small, transforms_of
 from hycop.query import Query
 
 LOWEST_MODES = 6
@@ -19,6 +20,9 @@ LOWEST_MODES = 6
 LARGEST = 2**17
 """Multiplications in one matrix product at most: BLAS then works in one thread, in an order that depends on nothing
 else."""
+
+SETTINGS = 64
+"""How many settings are kept with what features have found out about them."""
 
 TINY = 1e-12
 """Keeps logarithms and ratios of absent effects finite."""
@@ -43,6 +47,15 @@ class Observed:
         self.batch = query.batch
         self._energies: dict[int, Array] = {}
         self._moments: dict[int, tuple[Array, Array]] = {}
+        self._found = _found(Content(query.setting), query.time.tobytes()) if is_small(query.setting) else {}
+
+    def once(self, key: Hashable, compute: Callable[[], Array]) -> Array:
+        """What does not depend on the state, made before if possible for a query with this setting and time. Do not
+        write into it."""
+        if key not in self._found:
+            self._found[key] = compute()
+            self._found[key].setflags(write=False)
+        return self._found[key]
 
     def param(self, name: str) -> Array:
         return self.query.setting.param(name)
@@ -105,6 +118,11 @@ class Observed:
         return np.sqrt(self.energies(position).reshape(self.batch, -1).sum(axis=1))
 
 
+@lru_cache(maxsize=SETTINGS)
+def _found(content: Content, times: bytes) -> dict[Hashable, Array]:
+    return {}
+
+
 def _product(u: Array, modes: Array, axis: int) -> Array:
     """u (batch, …, n, …) times modes (n, mode) along an axis, sample by sample and in parts, so that a sample's bits
     depend on nothing else."""
@@ -113,12 +131,12 @@ def _product(u: Array, modes: Array, axis: int) -> Array:
     # rows (…, row, n) times modes, or modes times columns (…, n, column)
     parts = u.reshape(u.shape[0], -1, n) if last else u.reshape(-1, n, prod(u.shape[axis + 1 :]))
     along, some = 1 if last else 2, max(1, LARGEST // (n * kept))
-    out = np.empty((*parts.shape[:2], kept) if last else (parts.shape[0], kept, parts.shape[2]))
-    for start in range(0, parts.shape[along], some):
-        if last:
-            np.matmul(parts[:, start : start + some], modes, out=out[:, start : start + some])
-        else:
-            np.matmul(modes.T, parts[:, :, start : start + some], out=out[:, :, start : start + some])
+    starts = range(0, parts.shape[along], some)
+    if last:
+        found = [np.matmul(parts[:, start : start + some], modes) for start in starts]
+    else:
+        found = [np.matmul(modes.T, parts[:, :, start : start + some]) for start in starts]
+    out = found[0] if len(found) == 1 else np.concatenate(found, axis=along)
     return out.reshape(*u.shape[:axis], kept, *u.shape[axis + 1 :])
 
 

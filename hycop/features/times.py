@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 
 import numpy as np
 
@@ -59,11 +60,21 @@ def dimensionless_times(seen: Observed) -> Array:
     A time scale that the equation does not have gives 0. They decide into how many segments a long query is cut, so
     that no step is longer than in training.
     """
-    equation, lengths, axes = seen.equation, seen.grid.lengths, seen.grid.axes
+    equation, lengths = seen.equation, seen.grid.lengths
     if equation is None:
         raise InvalidInputError("dimensionless times need the equation of the query")
     if equation.guessed:  # an old model folder does not name all coefficients, but the query does
         equation = guessed_equation(equation.name, equation.processes, seen.query)
+    out = seen.once(("rates", equation), partial(_coefficient_rates, seen, equation)).copy()
+    for name in equation.speeds:
+        out[:, 0] += (find_speed(name)(seen) / lengths).sum(axis=1)
+    out *= seen.time[:, None]
+    return out
+
+
+def _coefficient_rates(seen: Observed, equation: Equation) -> Array:
+    """What the coefficients add to the dimensionless times, in a unit of time."""
+    lengths, axes = seen.grid.lengths, seen.grid.axes
     out = np.zeros((seen.batch, len(TIMES)))
     crossings, spreads, foldings = out.T
     foldings += equation.unit_rate
@@ -79,9 +90,6 @@ def dimensionless_times(seen: Observed) -> Array:
                 crossings += size / lengths[:, axis]
             else:
                 spreads += size / lengths[:, axis] ** 2
-    for name in equation.speeds:
-        crossings += (find_speed(name)(seen) / lengths).sum(axis=1)
-    out *= seen.time[:, None]
     return out
 
 

@@ -148,10 +148,12 @@ class SlotPolicy:
         thetas = checked_thetas(thetas, self._size)
         members, batch = thetas.shape[0], inputs.batch
         chosen = self.choices(thetas, inputs)
-        if chosen.size and (chosen == chosen[0, 0]).all():  # as usual: nothing to put together
+        if chosen.size and chosen.min() == chosen.max():  # as usual: nothing to put together
             index = int(chosen[0, 0])
             once = self._durations(index, thetas[:, self._parts[index]], inputs).reshape(members * batch, -1)
-            return ProgramBatch(self.allotment.names, np.tile(self.patterns[index].ops, (members * batch, 1)), once)
+            ops = np.empty(once.shape, dtype=np.int64)
+            ops[:] = self.patterns[index].ops
+            return ProgramBatch(self.allotment.names, ops, once)
         longest = max(len(pattern.ops) for pattern in self.patterns)
         ops = np.full((members, batch, longest), EMPTY)
         durations = np.zeros((members, batch, longest))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from hycop.errors import InvalidInputError
-from hycop.grid import Array
+from hycop.grid import Array, all_finite
 
 Layout = Mapping[str, slice]
 """Where the parameters of each name lie in theta, in the order of theta."""
@@ -43,6 +43,6 @@ def checked_thetas(thetas: Array, size: int) -> Array:
     out = np.atleast_2d(np.asarray(thetas, dtype=np.float64))
     if out.ndim != 2 or out.shape[1] != size:
         raise InvalidInputError(f"theta has {out.shape[-1]} numbers: this policy needs {size}")
-    if not np.isfinite(out).all():
+    if not all_finite(out):
         raise InvalidInputError("theta has a NaN or infinite entry")
     return out

@@ -12,8 +12,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from hycop.boundary import EVERY
 from hycop.dictionary import Dictionary
-from hycop.errors import InvalidInputError, UnknownNameError
+from hycop.errors import InvalidInputError, LostSampleError, UnknownNameError
 from hycop.execution import run
 from hycop.grid import Array, Grid
 from hycop.pde import Equation
@@ -35,6 +36,8 @@ Range = tuple[float, float] | Sequence[tuple[float, float]]
 
 SUBSTEPS = 8
 """Strang steps of a refined program, at first."""
+
+TOO_STIFF = "the truth is a refined program of your primitives: give a shorter time, or a solver of yours as truth="
 
 
 @dataclass(frozen=True)
@@ -93,12 +96,14 @@ class RefinedProgram(OwnReference):
     def advance(self, state: Array, duration: Array, setting_fine: Setting, out: Array) -> None:
         parts = Dictionary({k: v for k, v in self.dictionary.items() if v.advances <= self.processes})
         query = Query(state, setting_fine, duration)
-        coarse, fine = (
-            run(splitting("strang").with_substeps(count).programs(query, parts), parts, query)
-            for count in (self.substeps, 2 * self.substeps)
-        )
-        still = (duration == 0).reshape((-1,) + (1,) * (state.ndim - 1))
-        out[...] = np.where(still, state, (4.0 * fine - coarse) / 3.0)
+        try:
+            coarse, fine = (
+                run(splitting("strang").with_substeps(count).programs(query, parts), parts, query)
+                for count in (self.substeps, 2 * self.substeps)
+            )
+        except LostSampleError as lost:
+            raise LostSampleError(lost.sample, f"{lost.args[1]}; {TOO_STIFF}", lost.place) from None
+        out[...] = _still_kept(state, duration, (4.0 * fine - coarse) / 3.0)
 
 
 @dataclass(frozen=True)
@@ -107,7 +112,7 @@ class FunctionReference(OwnReference):
 
     truth: Truth = field(default=lambda u, setting, duration: u, repr=False)
     all_processes: frozenset[str] = field(default=frozenset(), repr=False)
-    boundaries: ClassVar[frozenset[str]] = frozenset({"periodic", "wall", "outflow"})
+    boundaries: ClassVar[frozenset[str]] = EVERY  # it is yours to refuse some
 
     @property
     def known(self) -> frozenset[str]:  # type: ignore[override]
@@ -129,7 +134,7 @@ class FunctionReference(OwnReference):
         found = np.asarray(self.truth(state, setting_fine, duration), dtype=np.float64)
         if found.shape != state.shape:
             raise InvalidInputError(f"truth: the function returned shape {found.shape}, not {state.shape}")
-        out[...] = found
+        out[...] = _still_kept(state, duration, found)
 
 
 def own_problem(
@@ -190,6 +195,11 @@ def own_problem(
         settings=settings or Settings(),
         estimated=8,
     )
+
+
+def _still_kept(state: Array, duration: Array, later: Array) -> Array:
+    """The later states; samples of duration 0 as they were, to the last bit."""
+    return np.where((duration == 0).reshape((-1,) + (1,) * (state.ndim - 1)), state, later)
 
 
 def _periodic(grid: Grid) -> bool:

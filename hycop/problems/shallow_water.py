@@ -51,7 +51,7 @@ PRESETS: Mapping[int, Mapping[str, Settings]] = {
     },
     2: {
         "quick": {**FEW, "samples": 32, "rounds": 1, "iterations": 4},
-        "laptop": {**FEW, "samples": 64, "validation": 200, "iterations": 6},
+        "laptop": {**FEW, "samples": 64, "validation": 200, "iterations": 6, "refinement": 3},
     },
 }
 FINE_CELLS = 2**20

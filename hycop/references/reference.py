@@ -12,8 +12,9 @@ from typing import ClassVar, Protocol, TypeVar
 
 import numpy as np
 
+from hycop.boundary import kinds_of
 from hycop.errors import InvalidInputError, LostSampleError, SampleError, UnknownNameError
-from hycop.grid import Array, Grid, restrict
+from hycop.grid import AXES, Array, Grid, restrict
 from hycop.primitive import Primitive
 from hycop.query import Setting, checked_state
 
@@ -139,6 +140,10 @@ class RefinedReference(ABC):
     def conserves(self) -> frozenset[str]: ...
 
     @property
+    @abstractmethod
+    def boundaries(self) -> frozenset[str]: ...
+
+    @property
     def exact_in_time(self) -> bool:
         """Whether a duration causes no error; then every time is reached from the start, so that no rounding adds
         up."""
@@ -154,16 +159,29 @@ class RefinedReference(ABC):
     def solve(self, fine: Array, setting_fine: Setting, times: Array) -> Array:
         """Fine states (batch, time, channel, *fine_grid) at non-decreasing ``times``, from the one at time 0."""
         self.checked_setting(setting_fine)
+        self._check_boundaries(setting_fine.grid)
         state = checked_state(fine, setting_fine, "fine state").astype(np.float64, copy=False)
         at = checked_times(times, setting_fine)
         out = np.empty((state.shape[0], at.shape[1], *state.shape[1:]))
         since = np.zeros(state.shape[0])
         for index in range(at.shape[1]):
-            self.advance(state, at[:, index] - since, setting_fine, out[:, index])
+            duration = at[:, index] - since
+            if duration.any():
+                self.advance(state, duration, setting_fine, out[:, index])
+            else:  # every trajectory begins at time 0
+                out[:, index] = state
             checked_finite(out[:, index])
             if not self.exact_in_time:
                 state, since = out[:, index], at[:, index]
         return out
+
+    def _check_boundaries(self, grid: Grid) -> None:
+        for axis, boundary in zip(AXES, grid.boundary, strict=False):
+            if not kinds_of(boundary) <= self.boundaries:
+                raise InvalidInputError(
+                    f"boundary {boundary} along {axis}: there is no truth for it, only for "
+                    f"{', '.join(sorted(self.boundaries))}"
+                )
 
     def query_averages(self, fine: Array, setting_fine: Setting, times: Array, shape: tuple[int, ...]) -> Array:
         """Cell averages (batch, time, channel, *shape) on the query grid that follow from a fine state."""

@@ -170,7 +170,7 @@ class Recipe:
         if not best:
             raise NonFiniteStateError(
                 f"no classical program of at most {self.config.max_steps} steps stays finite on every training query; "
-                "allow shorter steps with max_steps or repeats, or check the data"
+                "allow shorter steps with max_steps or substeps, or check the data"
             )
         return list(best.values())
 
