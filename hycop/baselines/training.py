@@ -38,7 +38,7 @@ PRESETS: Mapping[str, Mapping[str, int | float]] = {
 """``quick``: minutes, to try it out; ``laptop``: those of the tables; ``paper``: the source paper's budget, some
 340 CPU hours for all its baselines together."""
 
-LAPTOP_ROUNDS: Mapping[str, int] = {"local-no": 20, "uno-direct": 16, "deeponet": 48}
+LAPTOP_ROUNDS: Mapping[str, int] = {"local-no": 40, "uno-direct": 16, "deeponet": 48}
 """Rounds of the preset ``laptop`` where a network is much dearer or cheaper than the others."""
 
 RATES: Mapping[str, float] = {"fno": 4e-3, "local-no": 4e-3, "uno-direct": 4e-3}
