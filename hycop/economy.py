@@ -5,24 +5,26 @@ grid may gain little: where the solution jumps, cells half as wide take 2^(axes 
 at best. So a model that is ``economical`` first solves a coarse version of such a query, with its own programs and with
 each unsplit solver of its equation. They tell whether refinement is worth its work, and which solver is the cheapest of
 those that are as good as the best; that one then solves the query itself.
+
+A query whose state becomes NaN or infinite is solved again, by programs that are cut finer, and is not to be trusted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from math import ceil
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from hycop.answer import Answer
 from hycop.dictionary import Dictionary
-from hycop.errors import HyCOPError, InvalidInputError
+from hycop.errors import ForeignError, HyCOPError, InvalidInputError, LostSampleError
 from hycop.estimation import Estimate
 from hycop.evaluation import errors_of
-from hycop.execution import Outcome
+from hycop.execution import Outcome, measure
 from hycop.features import Observed
 from hycop.grid import Array, Grid, restrict
 from hycop.model import Model
@@ -44,6 +46,14 @@ model's own program and grid: to compare would cost as much as to answer."""
 
 FEWEST_CELLS = 16
 """Fewest cells along an axis of the coarse version."""
+
+FINEST_CUT = 16
+"""Programs that make a state NaN or infinite are cut 2, 4, … and at most this many times finer."""
+
+UNSTABLE = "step length"
+"""Why an answer is not to be trusted whose program had to be cut finer."""
+
+T = TypeVar("T")
 
 
 class Part(NamedTuple):
@@ -80,32 +90,65 @@ def only_part(model: Model, query: Query) -> Model:
 
 def answer(model: Model, query: Query, tol: float | None = None) -> Answer:
     """``Model.answer``, each query by the solver and on the grid that are worth their work."""
-    parts = parts_of(model, query)
-    return parts[0].model.answer(query, tol) if len(parts) == 1 else _together(parts, query, tol)
+
+    def ask(chosen: Model, asked: Query, unstable: bool) -> Answer:
+        found = chosen.answer(asked, tol)
+        return replace(found, outside=_flagged(found.outside, asked)) if unstable else found
+
+    rows, found = _asked(model, query, ask)
+    return joined_answers(query, rows, found)
 
 
 def predicted(model: Model, query: Query) -> tuple[Array, Mapping[str, Array]]:
     """``Model.predicted``, each query by the solver and on the grid that are worth their work."""
-    parts = parts_of(model, query)
-    if len(parts) == 1:
-        return parts[0].model.predicted(query)
-    found = _together(parts, query, None)
-    return found.states, found.outside
+
+    def ask(chosen: Model, asked: Query, unstable: bool) -> tuple[Array, Mapping[str, Array]]:
+        states, outside = chosen.predicted(asked)
+        return states, _flagged(outside, asked) if unstable else outside
+
+    rows, found = _asked(model, query, ask)
+    return _joined(rows, [states for states, _ in found]), _joined_reasons(query, rows, [each for _, each in found])
 
 
-def _together(parts: Sequence[Part], query: Query, tol: float | None) -> Answer:
-    found = [part.model.answer(query.take(part.rows), tol) for part in parts]
-    return joined_answers(query, [part.rows for part in parts], found)
+def _flagged(outside: Mapping[str, Array], query: Query) -> Mapping[str, Array]:
+    return {**outside, UNSTABLE: np.ones(query.batch, dtype=bool)}
+
+
+def _asked(model: Model, query: Query, ask: Callable[[Model, Query, bool], T]) -> tuple[list[Array], list[T]]:
+    """What the models of all parts say, and the rows of each. Where a state becomes NaN or infinite, a model that cuts
+    its programs finer is asked instead."""
+    rows: list[Array] = []
+    found: list[T] = []
+    waiting = [(part, 1) for part in reversed(parts_of(model, query))]
+    while waiting:
+        part, cut = waiting.pop()
+        asked = query if part.rows.size == query.batch else query.take(part.rows)
+        try:
+            found.append(ask(part.model, asked, cut > 1))
+            rows.append(part.rows)
+        except LostSampleError as error:
+            if isinstance(error, ForeignError) or cut >= FINEST_CUT:  # foreign code is not known to gain from it
+                raise error.at(int(part.rows[error.sample]), error.place) from None
+            lost = _lost(part.model, asked)
+            finer = replace(part.model, substeps=2 * part.model.substeps)
+            waiting.append((Part(part.rows[lost], finer), 2 * cut))
+            if not lost.all():
+                waiting.append((Part(part.rows[~lost], part.model), cut))
+    return rows, found
+
+
+def _lost(model: Model, query: Query) -> Array:
+    """Which states (batch,) become NaN or infinite."""
+    done = measure(
+        model.programs(query), model.dictionary, model.corrected(query), refinement=model.refinement, strict=False
+    )
+    return np.asarray(~np.isfinite(done.states.reshape(query.batch, -1)).all(axis=1))
 
 
 def joined_answers(query: Query, every: Sequence[Array], found: Sequence[Answer]) -> Answer:
     """The answers to parts of a batch, given by their rows, as one."""
     if len(found) == 1:
         return found[0]
-    outside: dict[str, Array] = {}
-    for rows, each in zip(every, found, strict=True):
-        for reason, there in each.outside.items():
-            outside.setdefault(reason, np.zeros(query.batch, dtype=bool))[rows] = there
     return replace(
         found[0],
         query=query,
@@ -113,10 +156,20 @@ def joined_answers(query: Query, every: Sequence[Array], found: Sequence[Answer]
         states=_joined(every, [each.states for each in found]),
         work=_joined(every, [each.work for each in found]),
         features={name: _joined(every, [each.features[name] for each in found]) for name in found[0].features},
-        outside=outside,
+        outside=_joined_reasons(query, every, [each.outside for each in found]),
         refinement=_joined(every, [each.refinement for each in found]),
         estimator=lambda: _estimates(every, [each.estimate for each in found]),
     )
+
+
+def _joined_reasons(query: Query, every: Sequence[Array], found: Sequence[Mapping[str, Array]]) -> Mapping[str, Array]:
+    if len(found) == 1:
+        return found[0]
+    outside: dict[str, Array] = {}
+    for rows, each in zip(every, found, strict=True):
+        for reason, there in each.items():
+            outside.setdefault(reason, np.zeros(query.batch, dtype=bool))[rows] = there
+    return outside
 
 
 def _estimates(every: Sequence[Array], found: Sequence[Estimate]) -> Estimate:
@@ -130,9 +183,8 @@ def _estimates(every: Sequence[Array], found: Sequence[Estimate]) -> Estimate:
 
 def solve(model: Model, query: Query) -> Outcome:
     """``Model.solve``, each query by the solver and on the grid that are worth their work."""
-    found = [(rows, part.solve(query.take(rows))) for rows, part in parts_of(model, query)]
-    rows = [rows for rows, _ in found]
-    return Outcome(_joined(rows, [each.states for _, each in found]), _joined(rows, [each.work for _, each in found]))
+    rows, found = _asked(model, query, lambda chosen, asked, unstable: chosen.solve(asked))
+    return Outcome(_joined(rows, [each.states for each in found]), _joined(rows, [each.work for each in found]))
 
 
 def programs(model: Model, query: Query) -> ProgramBatch:

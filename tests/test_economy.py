@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 import hycop
-from hycop.errors import InvalidInputError
+from hycop.economy import UNSTABLE
+from hycop.errors import InvalidInputError, NonFiniteStateError
 from hycop.evaluation import Composed
 from hycop.grid import Array
 from hycop.program import EMPTY, Program, ProgramBatch, merged
 from hycop.query import Query
 from hycop.references.dam_break import straight_dam
-from hycop.surrogate import HyCOP
+from hycop.surrogate import HyCOP, UntrustedWarning
 
 CELLS, TIME = 512, 8.0
 PROBLEM = hycop.problem("swe1d")
@@ -104,3 +105,28 @@ def test_programs_of_parts_are_joined_by_name() -> None:
     both = merged([(np.array([1]), first), (np.array([0, 2]), second)])
     assert both.names == ("a", "b", "c") and both.ops[0, 1] == EMPTY
     assert [str(each) for each in both] == ["c 3", "a 1 → b 2", "b 4"]
+
+
+def test_a_state_that_becomes_nan_is_solved_again_in_finer_steps() -> None:
+    """Burgers' equation by two exponential steps: too long for a strong wave, not for a weak one."""
+    problem = hycop.problem("burgers1d")
+    small = {"samples": 8, "tries": 1, "rounds": 1, "iterations": 1, "max_steps": 3, "shape": (64,), "refinement": 1}
+    fitted = HyCOP(problem.dictionary).fit(problem, verbose=False, **small).model
+    gate = replace(fitted.gate, kept=False, classical="ETDRK4 x2", cover=None, reach=None)
+    model = HyCOP.of(replace(fitted, gate=gate, calibration=None))
+    x = (np.arange(64) + 0.5) / 64
+    waves = np.stack([size * np.sin(2 * np.pi * x) for size in (0.1, 40.0, 0.2)])[:, None]
+    query = model.query(waves, {"nu": 0.02}, 1.0)
+    with pytest.raises(NonFiniteStateError, match="sample 1"):
+        model.model.solve(query)
+    answer = model.answer(query)
+    assert answer.outside[UNSTABLE].tolist() == [False, True, False] and UNSTABLE in answer.reasons[1]
+    assert len(answer.programs[1]) > len(answer.programs[0]) and np.isfinite(answer.states).all()
+    np.testing.assert_array_equal(model.solve(query).states, answer.states)
+    with pytest.warns(UntrustedWarning, match=UNSTABLE):
+        np.testing.assert_array_equal(model.predict(waves, {"nu": 0.02}, 1.0)[:, 0], answer.states)
+    alone = model.answer(query.take(slice(0, 1)))
+    np.testing.assert_array_equal(alone.states[0], answer.states[0])
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(NonFiniteStateError, match="sample 1"):
+        patch.setattr("hycop.economy.FINEST_CUT", 1)
+        model.answer(query)
