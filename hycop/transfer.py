@@ -152,7 +152,7 @@ def compared(before: HyCOP, after: HyCOP) -> Settled:
     if found[1] > WORSE * found[0]:
         remark += (
             f": less commutes here than where it was trained; try --substeps "
-            f"{min(4 * after.model.substeps, MOST_SUBSTEPS)}, and see 'hycop evaluate OUT --compare'"
+            f"{min(4 * after.model.substeps, MOST_SUBSTEPS)}, and compare with 'hycop evaluate --compare'"
         )
     return Settled(found[0], found[1], remark)
 

@@ -17,6 +17,7 @@ from typing import Annotated, Any
 
 import typer
 
+from hycop.boundary import checked_boundary
 from hycop.cli.terminal import tell
 from hycop.cli.workers import CarryingExecutor
 from hycop.conformance.loading import lacks, load_module
@@ -275,7 +276,15 @@ def with_shape(settings: Mapping[str, object]) -> dict[str, object]:
 
 
 def boundary_of(text: str | None) -> str | tuple[str, ...] | None:
-    return text if text is None or "," not in text else tuple(part.strip() for part in text.split(","))
+    """The boundary of --boundary: one for all axes, or one per axis."""
+    if text is None:
+        return None
+    parts = tuple(part.strip() for part in text.split(","))
+    try:
+        checked_boundary(parts, len(parts))
+    except (InvalidInputError, UnknownNameError) as error:
+        raise InvalidInputError(f"--boundary: {error}") from None
+    return parts if len(parts) > 1 else parts[0]
 
 
 def check_boundaries(
