@@ -184,25 +184,34 @@ def restrict(u: Array, shape: Sequence[int]) -> Array:
     return out
 
 
-STENCIL, WIDE_STENCIL = 5, 9
-"""Cells of the polynomial that prolongation fits: up to an open end, and where the boundary says what lies beyond."""
+STENCIL, WIDE_STENCIL = 5, 17
+"""Cells of the polynomial that prolongation fits: up to an open end, and where the boundary says what lies beyond. Wide
+ones pay: where a front is two cells thick 17 cells err two thirds as much as 9, and beside a jump about as much."""
 
 _GHOSTS = {"periodic": "wrap", "wall": "symmetric"}
 
 
 @lru_cache(maxsize=16)
 def _prolongation_weights(factor: int, stencil: int) -> Array:
-    """Weights (part, cell): sub-cell averages from the averages of a cell and its neighbours on either side."""
+    """Weights (part, cell): sub-cell averages from the averages of a cell and its neighbours on either side.
+
+    The integral of the state is interpolated between the edges of the cells (Lagrange), so that the parts of a cell
+    keep its average to rounding however wide the stencil is.
+    """
     reach = stencil // 2
-    powers = np.arange(stencil)
-
-    def averages(edges: Array) -> Array:
-        integral = edges[:, None] ** (powers + 1) / (powers + 1)
-        return np.diff(integral, axis=0) / np.diff(edges)[:, None]
-
-    cells = averages(np.arange(-reach - 0.5, reach + 1))
-    parts = averages(np.linspace(-0.5, 0.5, factor + 1))
-    return np.asarray(np.linalg.solve(cells.T, parts.T).T)
+    nodes = np.arange(-reach - 0.5, reach + 1)
+    at = np.linspace(-0.5, 0.5, factor + 1)
+    others = ~np.eye(stencil + 1, dtype=bool)
+    basis = np.stack(
+        [
+            np.prod((at[:, None] - nodes[keep]) / (node - nodes[keep]), axis=1)
+            for node, keep in zip(nodes, others, strict=True)
+        ],
+        axis=1,
+    )
+    # the integral up to an edge is the sum of all cells before it
+    beyond = np.cumsum(basis[:, :0:-1], axis=1)[:, ::-1]
+    return np.asarray(factor * np.diff(beyond, axis=0))
 
 
 def _continue(padded: Array) -> None:
@@ -215,9 +224,9 @@ def _continue(padded: Array) -> None:
 
 
 def prolong(u: Array, boundary: Sequence[str], factor: int, signs: Array | None = None) -> Array:
-    """Cell averages (batch, channel, *grid) on a grid ``factor`` times finer: a polynomial through nine cells along
-    each periodic or walled axis, through five along the others. It keeps every cell's average, and is of ninth or fifth
-    order where the state is smooth.
+    """Cell averages (batch, channel, *grid) on a grid ``factor`` times finer: a polynomial through 17 cells
+    along each periodic or walled axis, through five along the others. It keeps every cell's average, and is of
+    order 17 or five where the state is smooth.
 
     ``signs`` (channel, axis) holds −1 where a wall mirrors a channel with the opposite sign.
 

@@ -173,15 +173,17 @@ def test_prolong_keeps_every_average(shape: tuple[int, ...], factor: int, bounda
     np.testing.assert_allclose(prolong(flat, (boundary,) * len(shape), factor), 0.3, rtol=1e-13)
 
 
-@pytest.mark.parametrize(("boundary", "order", "grids"), [("periodic", 9, (16, 32, 64)), ("outflow", 5, (32, 64, 128))])
-def test_prolong_has_the_order_of_its_polynomial(boundary: str, order: int, grids: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(
+    ("boundary", "order", "waves", "grids"), [("periodic", 17, 4, (32, 64)), ("outflow", 5, 1, (32, 64, 128))]
+)
+def test_prolong_has_the_order_of_its_polynomial(boundary: str, order: int, waves: int, grids: tuple[int, ...]) -> None:
     def averages(n: int) -> np.ndarray:
         edges = 2 * np.pi * np.arange(n + 1) / n
-        return (np.diff(-np.cos(edges)) * n / (2 * np.pi))[None, None]
+        return (np.diff(-np.cos(waves * edges)) / waves * n / (2 * np.pi))[None, None]
 
     errors = [np.abs(prolong(averages(n), (boundary,), 2) - averages(2 * n)).max() for n in grids]
     orders = np.log2(np.divide(errors[:-1], errors[1:]))
-    assert np.abs(orders - order).max() < 0.2
+    assert np.abs(orders - order).max() < 0.03 * order  # a finer grid than 64 would show rounding
 
 
 def test_prolong_mirrors_the_normal_component_at_a_wall() -> None:
