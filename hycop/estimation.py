@@ -38,10 +38,11 @@ COVERED = 0.9
 CUT, FINER = 4, 2.0
 """The refined program is cut this many times as finely; the refined grid is this many times finer."""
 
+COSTED = 12
 LESS_WORK = ((3, 2.0), (4, 1.5), (3, 1.5), (2, 2.0), (2, 1.5))
 MOST_WORK = 8.0
-"""Where the estimates of held-out queries take more than this times the work of the answers, programs and grids are
-refined less. A grid only 1.5 times finer comes before a program cut only twice, which is the policy's own."""
+"""Where the estimates of ``COSTED`` held-out queries take more than this times the work of the answers, programs and
+grids are refined less. A grid only 1.5 times finer comes before a program cut only twice, which is the policy's own."""
 
 GRADING = 1.5
 """The first j of m cuts of a refined program last for (j/m)^1.5 of the query time. Detail of the initial state may
@@ -329,10 +330,11 @@ def calibrated(ladder: Ladder, held_out: Dataset) -> Calibration | None:
     own = ladder.run(query, ladder.start)
     errors = errors_of(ladder.metric, own.states, held_out.truth[some], query)
     every, runs = np.arange(count), Runs.starting_from(ladder, query, own)
+    few = every[:: -(-count // COSTED)]
     for finer_cut, finer_grid in ((CUT, FINER), *LESS_WORK):
         # each answer is run once
         runs = replace(runs, ladder=replace(ladder, finer_cut=finer_cut, finer_grid=finer_grid))
-        work = sum(float(runs.outcome(every, level).work.sum()) for level in runs.refinements(ladder.start))
-        if work <= MOST_WORK * own.work.sum():
+        work = sum(float(runs.outcome(few, level).work.sum()) for level in runs.refinements(ladder.start))
+        if work <= MOST_WORK * own.work[few].sum():
             break
     return Calibration.of(errors, runs.gap(every, ladder.start).total, query.time, finer_cut, finer_grid)

@@ -309,8 +309,13 @@ def expected_work(programs: ProgramBatch, dictionary: Dictionary, query: Query, 
     plan, work = engine.plan(programs), np.zeros(query.batch)
     if not plan.alike:
         return measure(programs, dictionary, query, refinement=refinement, strict=False).work
+    known: dict[tuple[int, bytes, bytes], Array] = {}  # most moves of a classical scheme are alike
     for k, kind in enumerate(plan.kind[0].tolist() if query.batch else ()):
-        work += engine.work(asked.u0, kind, plan.durations[:, k], plan.step[:, k] < NEVER)
+        durations, used = plan.durations[:, k], plan.step[:, k] < NEVER
+        move = kind, durations.tobytes(), used.tobytes()
+        if move not in known:
+            known[move] = engine.work(asked.u0, kind, durations, used)
+        work += known[move]
     return work
 
 

@@ -192,7 +192,7 @@ def test_a_users_own_equation_gets_unsplit_solvers() -> None:
     dictionary = Dictionary({"diffusion": SpectralDiffusion(), "wells": DoubleWell()})
     truth = Composed(splitting("SABA4 x64"), dictionary).solve(query).states
     opponents = Opponents(dictionary, query, truth, covers=[dictionary.names])
-    best, other = opponents.rivals(query, np.full(96, 2e4))
+    best, other, _ = opponents.rivals(query, np.full(96, 2e4))
     assert isinstance(best, Unsplit) and best.stages == 4 and isinstance(other, Scheme)
     errors = [
         errors_of("rel_l2", Composed(each, dictionary).solve(query).states, truth, query).mean()

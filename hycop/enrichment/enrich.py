@@ -231,7 +231,7 @@ def _judged(start: Model, learn: Dataset, judge: Dataset) -> Model:
     rivals = Opponents(
         start.dictionary, learn.query, learn.truth, start.refinement, config.metric, config.substeps, covers
     ).rivals(query, MORE_WORK * learned.work)
-    decided = gate(learned, rivals, start.dictionary, judge, inputs.features, start.refinement, config.metric)
+    decided = gate(learned, rivals, start.dictionary, judge, inputs.features, start.refinement, config.metric, covers)
     made = replace(start, gate=decided, calibration=None)  # what the old model kept is not true of this one
     made = replace(made, trained=made.answered(learn), held_out=made.answered(judge))
     return made.calibrated(judge)

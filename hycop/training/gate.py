@@ -168,9 +168,10 @@ def gate(
     covers: Sequence[tuple[str, ...]] = (),
 ) -> Gate:
     """Compares the learned states with those of the best of ``rivals`` query by query; ``features`` are normalised.
+    The rivals were asked for the held-out queries.
     ``covers`` are the sets of primitives that a splitting may compose where those of its own were not trained."""
     query, truth, scheme = held_out.query, held_out.truth, rivals.best
-    states, cost = Composed(WithinTraining(scheme, covers), dictionary, refinement).solve(query)
+    states, cost = rivals.answers or Composed(WithinTraining(scheme, covers), dictionary, refinement).solve(query)
     ours, theirs = (errors_of(error, found, truth, query) for found in (learned.states, states))
     reach = np.abs(features).max(axis=1) if features.shape[1] else np.zeros(query.batch)
     if not (np.isfinite(ours.mean()) or np.isfinite(theirs.mean())):
