@@ -27,8 +27,8 @@ class Answer:
     ``outside``: which queries (batch,) lie outside training, by reason.
 
     Programs ran on a grid ``refinement`` (batch,) times finer than the query's. ``meter`` computes the work and
-    ``estimator`` the estimated errors, which is done when they are first asked for. ``tolerance`` is that of ``answer(query, tol)``; ``problem`` is
-    the name of the model's equation.
+    ``estimator`` the estimated errors, which is done when they are first asked for. ``tolerance`` is that of
+    ``answer(query, tol)``; ``problem`` is the name of the model's equation.
     """
 
     query: Query
