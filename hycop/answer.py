@@ -11,6 +11,7 @@ import numpy as np
 from hycop import markup
 from hycop.data import Dataset, XarrayDataset
 from hycop.estimation import Estimate
+from hycop.execution import Outcome
 from hycop.grid import Array
 from hycop.program import ProgramBatch
 from hycop.query import Query
@@ -22,24 +23,34 @@ MOST_SHOWN = 5
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """A model's answer to a batch of queries: states (batch, channel, *grid), programs, work (batch,), features by name
-    (batch,), and ``outside``: which queries (batch,) lie outside training, by reason.
+    """A model's answer to a batch of queries: states (batch, channel, *grid), programs, features by name (batch,), and
+    ``outside``: which queries (batch,) lie outside training, by reason.
 
-    Programs ran on a grid ``refinement`` (batch,) times finer than the query's. ``estimator`` computes the estimated
-    errors, which is done when they are first asked for. ``tolerance`` is that of ``answer(query, tol)``; ``problem`` is
-    the name of the model's equation.
+    Programs ran on a grid ``refinement`` (batch,) times finer than the query's. ``meter`` computes the work and
+    ``estimator`` the estimated errors, which is done when they are first asked for. ``tolerance`` is that of
+    ``answer(query, tol)``; ``problem`` is the name of the model's equation.
     """
 
     query: Query
     programs: ProgramBatch
     states: Array
-    work: Array
     features: Mapping[str, Array]
     outside: Mapping[str, Array]
     refinement: Array
+    meter: Callable[[], Array] = field(repr=False)
     estimator: Callable[[], Estimate] = field(repr=False)
     tolerance: float | None = None
     problem: str = "unknown"
+
+    @cached_property
+    def work(self) -> Array:
+        """The work that each answer took, (batch,)."""
+        return self.meter()
+
+    @property
+    def outcome(self) -> Outcome:
+        """The states and the work."""
+        return Outcome(self.states, self.work)
 
     @cached_property
     def estimate(self) -> Estimate:

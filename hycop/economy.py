@@ -66,10 +66,10 @@ class Part(NamedTuple):
 def parts_of(model: Model, query: Query) -> list[Part]:
     """The batch in parts, each with the model that answers it; one part with the model itself unless it is
     ``economical`` and some queries lie outside its training. The choice for a query does not depend on the others."""
-    plain = model.economical and not query.setting.fields  # a coarse field is another field
+    factor = _factor(query.grid.shape) if model.economical else 1
+    plain = factor > 1 and not query.setting.fields  # a coarse field is another field
     rivals = unsplit_solvers(model, query.grid.boundary) if plain else {}
-    factor = _factor(query.grid.shape)
-    if not rivals or factor == 1:
+    if not rivals:
         return [Part(np.arange(query.batch), model)]
     groups: dict[tuple[str, int], list[int]] = {}
     outside = _outside(model, query)
@@ -154,10 +154,10 @@ def joined_answers(query: Query, every: Sequence[Array], found: Sequence[Answer]
         query=query,
         programs=merged(list(zip(every, [each.programs for each in found], strict=True))),
         states=_joined(every, [each.states for each in found]),
-        work=_joined(every, [each.work for each in found]),
         features={name: _joined(every, [each.features[name] for each in found]) for name in found[0].features},
         outside=_joined_reasons(query, every, [each.outside for each in found]),
         refinement=_joined(every, [each.refinement for each in found]),
+        meter=lambda: _joined(every, [each.work for each in found]),
         estimator=lambda: _estimates(every, [each.estimate for each in found]),
     )
 

@@ -51,6 +51,16 @@ class Plan(NamedTuple):
         return Plan(self.kind[samples], self.durations[samples], self.step[samples], self.alike)
 
 
+class _Pattern(NamedTuple):
+    """Of a program: kind and step of its plan, the move of each of its steps, and whether no two steps of a move have
+    the same operator."""
+
+    kind: Array
+    step: Array
+    moves: Array
+    distinct: bool
+
+
 class Engine:
     """A dictionary tied to the setting of one batch; every symbol is computed once, here.
 
@@ -64,7 +74,7 @@ class Engine:
         self.setting = setting
         self.primitives = used
         self.symbols: dict[int, Symbol] = {}
-        self._patterns: dict[tuple[int, ...], tuple[Array, Array, list[int]]] = {}
+        self._patterns: dict[tuple[int, ...], _Pattern] = {}
         for op, primitive in used.items():
             if hasattr(primitive, "symbol"):
                 try:
@@ -111,9 +121,11 @@ class Engine:
     def fits_cache(self, shape: tuple[int, ...]) -> bool:
         """Whether every step is a convolution or a growth in place, and a state (batch, channel, *grid) is small; the
         result is the same to the bit as that of moves one by one."""
-        if not convolves(shape, transforms_of(self.setting.grid)) or self.setting.fields:
-            return False
-        return all(
+        return self._in_place and convolves(shape, transforms_of(self.setting.grid))
+
+    @cached_property
+    def _in_place(self) -> bool:
+        return not self.setting.fields and all(
             set(self.symbols[op].transforms) == {"fourier"} if op in self.symbols else hasattr(primitive, "growth")
             for op, primitive in self.primitives.items()
         )
@@ -166,19 +178,19 @@ class Engine:
 
     def _plan_alike(self, programs: ProgramBatch) -> Plan:
         """The plan where all samples have one pattern and no step of zero duration."""
-        batch, ops = len(programs), programs.ops[0].tolist()
-        kind, step, moves = self._pattern(tuple(ops))
+        batch, ops = len(programs), programs.ops[0]
+        kind, step, moves, distinct = self._pattern(tuple(ops.tolist()))
         durations = np.zeros((batch, *step.shape))
-        if len(set(zip(moves, ops, strict=True))) == len(ops):
+        if distinct:
             durations[:, moves, ops] = programs.durations
         else:
             for k, (at, op) in enumerate(zip(moves, ops, strict=True)):
                 durations[:, at, op] += programs.durations[:, k]
-        return Plan(np.repeat(kind[None], batch, 0), durations, np.repeat(step[None], batch, 0), True)
+        return Plan(kind[None].repeat(batch, 0), durations, step[None].repeat(batch, 0), True)
 
-    def _pattern(self, ops: tuple[int, ...]) -> tuple[Array, Array, list[int]]:
-        """Of a program with these steps: kind and step of the plan, and the move of each step. It is kept, because most
-        batches have the pattern of the one before."""
+    def _pattern(self, ops: tuple[int, ...]) -> _Pattern:
+        """What the plan of a program with these steps is made of. It is kept, because most batches have the pattern of
+        the one before."""
         if ops not in self._patterns:
             moves: list[int] = []
             kinds: list[int] = []
@@ -189,7 +201,8 @@ class Engine:
             step = np.full((len(kinds), len(self.names)), NEVER)
             for k in reversed(range(len(ops))):
                 step[moves[k], ops[k]] = k
-            self._patterns[ops] = np.array(kinds, dtype=np.int64), step, moves
+            distinct = len(set(zip(moves, ops, strict=True))) == len(ops)
+            self._patterns[ops] = _Pattern(np.array(kinds, dtype=np.int64), step, np.array(moves, np.int64), distinct)
         return self._patterns[ops]
 
     def _plan_each(self, programs: ProgramBatch, kind: Array, durations: Array, step: Array) -> int:
@@ -300,15 +313,18 @@ class Walk:
 
 def used_primitives(programs: ProgramBatch, dictionary: Dictionary, setting: Setting) -> dict[int, Primitive]:
     """The operators that occur, with their primitives. Refuses steps that they cannot take in this setting."""
-    occurring = np.flatnonzero(np.bincount(programs.ops.ravel() + 1)[1:]).tolist()  # EMPTY is −1
+    if len(programs) == 1:  # a set of a few takes less time than an array
+        occurring = sorted({*programs.ops[0].tolist()} - {EMPTY})
+    else:
+        occurring = np.flatnonzero(np.bincount(programs.ops.ravel() + 1)[1:]).tolist()  # EMPTY is −1
     used = {op: dictionary[programs.names[op]] for op in occurring}
-    for primitive in used.values():
+    needed = setting.grid.boundary_kinds
+    for op, primitive in used.items():
         checked_cells(primitive, setting)
-    needed, backwards = setting.grid.boundary_kinds, programs.durations < 0
-    for op in [op for op, primitive in used.items() if not needed <= boundaries_of(primitive)]:
-        dictionary.check_boundaries((programs.names[op],), setting.grid)
-    for op in used if backwards.any() else ():
-        wrong = (programs.ops == op) & backwards
+        if not needed <= boundaries_of(primitive):
+            dictionary.check_boundaries((programs.names[op],), setting.grid)
+    for op in used if programs.durations.min(initial=0.0) < 0 else ():
+        wrong = (programs.ops == op) & (programs.durations < 0)
         if wrong.any() and not is_reversible(used[op]):
             sample, step = np.argwhere(wrong)[0]
             raise IncompatibleError(

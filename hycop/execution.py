@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ from hycop.engine import NEVER, Engine, Plan, Walk, used_primitives
 from hycop.errors import ForeignError, InvalidInputError, LostForeignSampleError, LostSampleError, SampleError
 from hycop.grid import Array, all_finite, changed, of_one_sign, prolong, restrict
 from hycop.kernels.distance import squared_distances
+from hycop.primitive import is_small
 from hycop.program import EMPTY, Program, ProgramBatch
 from hycop.query import Query, Setting
 
@@ -127,11 +128,13 @@ def _execute_part(
 def _run_in_cache(engine: Engine, plan: Plan, u: Array, work: Array | None) -> Array:
     """Every program from its first move to the last, one after the other."""
     if work is not None:
-        _add_exact_work(engine, plan, u, work)
+        work += _exact_work(engine, plan, u)
     return engine.in_cache(plan).run(u)
 
 
-def _add_exact_work(engine: Engine, plan: Plan, u: Array, work: Array) -> None:
+def _exact_work(engine: Engine, plan: Plan, u: Array) -> Array:
+    """The work of programs whose steps take no more or less for another state."""
+    work = np.zeros(len(plan.kind))
     alike = plan.alike and len(plan.kind) == len(u)
     pattern = plan.kind[0].tolist() if alike and len(u) else ()
     used = (plan.step[:1] < NEVER).tolist() if alike else []
@@ -145,6 +148,7 @@ def _add_exact_work(engine: Engine, plan: Plan, u: Array, work: Array) -> None:
         some = np.broadcast_to(u[:1], (at[0].size, *u.shape[1:]))
         cost = engine.of_setting(at[0] % len(u)).work(some, kind, plan.durations[at], plan.step[at] < NEVER)
         work += np.bincount(at[0], cost, minlength=work.size)
+    return work
 
 
 def _run_moves(engine: Engine, plan: Plan, u: Array, work: Array | None) -> Array:
@@ -271,6 +275,19 @@ def measure(
     return _outcome(programs, dictionary, query, refinement, memory, metered=True, strict=strict, members=members)
 
 
+def run_and_meter(
+    programs: ProgramBatch, dictionary: Dictionary, query: Query, *, refinement: int = 1
+) -> tuple[Array, Callable[[], Array]]:
+    """The states and the work of ``measure``; work that does not depend on the states is computed when asked for."""
+    if refinement == 1 and is_small(query.setting):
+        engine = Engine.of(_checked(programs, dictionary, query), dictionary, query.setting)
+        if engine.fits_cache(query.u0.shape):
+            states = _execute_part(engine, programs, dictionary, query, metered=False, strict=True).states
+            return states, lambda: _exact_work(engine, engine.plan(programs), query.u0)
+    done = measure(programs, dictionary, query, refinement=refinement)
+    return done.states, lambda: done.work
+
+
 def _outcome(
     programs: ProgramBatch,
     dictionary: Dictionary,
@@ -328,8 +345,8 @@ def distances(
     if refinement == 1:
         engine = Engine.of(_checked(programs, dictionary, query, members), dictionary, query.setting)
         if engine.fits_cache(query.u0.shape):
-            plan, work = engine.plan(programs), np.zeros(len(programs))
-            _add_exact_work(engine, plan, query.u0, work)
+            plan = engine.plan(programs)
+            work = _exact_work(engine, plan, query.u0)
             return engine.in_cache(plan).squared_distances(query.u0, truth).reshape(shape), work.reshape(shape)
     done = measure(programs, dictionary, query, refinement=refinement, strict=False, members=members)
     return squared_distances(done.states, truth).reshape(shape), done.work.reshape(shape)

@@ -15,7 +15,7 @@ from hycop.data import Dataset
 from hycop.dictionary import Dictionary
 from hycop.errors import InvalidInputError, InvalidSampleError
 from hycop.estimation import GRADING, Calibration, Ladder, calibrated, estimate
-from hycop.execution import Outcome, measure, run
+from hycop.execution import Outcome, measure, run, run_and_meter
 from hycop.features import Observed
 from hycop.grid import Array, changed
 from hycop.metrics import rel_l2
@@ -135,34 +135,34 @@ class Model:
         if self.corrections:
             return replace(self.uncorrected.answer(self.corrected(query), tol), query=query)
         programs, values, outside = self.compose(query)
-        own = measure(programs, self.dictionary, query, refinement=self.refinement)
+        states, meter = run_and_meter(programs, self.dictionary, query, refinement=self.refinement)
         features = dict(zip(self.scope.view.features.names, values.features.T, strict=True))
-        refinement = np.full(query.batch, self.refinement)
-        if tol is None:
-            return Answer(
-                query,
-                programs,
-                *own,
-                features,
-                outside,
-                refinement,
-                lambda: estimate(self._ladder_for(query), query, own, self.calibration_for(query)),
-                problem=self.equation.name,
-            )
-        ladder, calibration = self._ladder_for(query), self.calibration_for(query)
-        reached = to_tolerance(ladder, query, own, calibration, checked_tolerance(tol))
-        for cut in np.unique(reached.levels[:, 0]).tolist():
-            programs = chosen(reached.levels[:, 0] == cut, ladder.programs(query, cut), programs)
-        return Answer(
+        found = Answer(
             query,
             programs,
-            *reached.outcome,
+            states,
             features,
             outside,
-            reached.levels[:, 1],
-            lambda: reached.estimate,
-            float(tol),
-            self.equation.name,
+            np.full(query.batch, self.refinement),
+            meter,
+            lambda: estimate(self._ladder_for(query), query, found.outcome, self.calibration_for(query)),
+            problem=self.equation.name,
+        )
+        return found if tol is None else self._to_tolerance(found, checked_tolerance(tol))
+
+    def _to_tolerance(self, found: Answer, tol: float) -> Answer:
+        query, programs, ladder = found.query, found.programs, self._ladder_for(found.query)
+        reached = to_tolerance(ladder, query, found.outcome, self.calibration_for(query), tol)
+        for cut in np.unique(reached.levels[:, 0]).tolist():
+            programs = chosen(reached.levels[:, 0] == cut, ladder.programs(query, cut), programs)
+        return replace(
+            found,
+            programs=programs,
+            states=reached.outcome.states,
+            refinement=reached.levels[:, 1],
+            meter=lambda: reached.outcome.work,
+            estimator=lambda: reached.estimate,
+            tolerance=tol,
         )
 
     def predicted(self, query: Query) -> tuple[Array, Mapping[str, Array]]:
@@ -249,18 +249,18 @@ class Model:
         """The policy's programs, or the classical ones where the gate has decided so; for times beyond the training's
         either is repeated, or the classical one follows the policy's."""
         query, segments = seen.query, self.segments(seen)
-        part, own = query, values
-        if segments.max(initial=1) > 1:
+        part, own, longest = query, values, int(segments.max(initial=1))
+        if longest > 1:
             part = changed(query, time=query.time / segments)
             own = self.scope.view.values(Observed(part, self.equation))
         if not self.gate.kept:
             return self._classical(part, segments, beyond)
         learned = self.policy.programs(self.theta[None], self.scope.view.inputs(own, part.time, barred))
         learned = learned.with_substeps(self.record.config.substeps)
-        if self.gate.classical_when_repeated and (segments > self.substeps).any():  # for the time beyond training's
+        if self.gate.classical_when_repeated and longest > self.substeps:  # for the time beyond training's
             learned = _repeated(learned, np.full_like(segments, self.substeps))
             learned = _followed(learned, self._classical(part, segments - self.substeps, beyond))
-        else:
+        elif longest > 1:
             learned = _repeated(learned, segments)
         if own is values and not beyond.any():  # so that no query is clipped or far
             return learned
@@ -299,6 +299,8 @@ class Model:
         """Number of equal segments of each query time: enough that none is longer than in training, times
         ``substeps``."""
         ratio = self.scope.ratio(seen)
+        if ratio.max(initial=0.0) - TIME_TOLERANCE <= 1.0 and self.substeps <= MOST_SEGMENTS:  # as usual
+            return np.full(seen.batch, self.substeps)
         segments = np.maximum(1.0, np.ceil(ratio - TIME_TOLERANCE)) * self.substeps
         if not (segments <= MOST_SEGMENTS).all():
             worst = int(np.argmax(np.nan_to_num(segments, nan=np.inf)))

@@ -225,12 +225,12 @@ def is_small(setting: Setting) -> bool:
 def is_value(thing: object) -> bool:
     """Whether a thing is a number, a text, a tuple of values, or a frozen dataclass of values. A class that only
     inherits from such a dataclass may hold more than its fields, which do not count when it is compared."""
-    if thing is None or isinstance(thing, str | Real):
-        return True
-    if isinstance(thing, tuple | frozenset):
-        return all(map(is_value, thing))
     made = vars(type(thing)).get("__dataclass_params__")
-    if made is None or not (made.frozen and made.eq):
+    if made is None:
+        if isinstance(thing, tuple | frozenset):
+            return all(map(is_value, thing))
+        return thing is None or isinstance(thing, str | Real)
+    if not (made.frozen and made.eq):
         return False
     try:
         return _has_values(thing)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from hycop.boundary import Boundaries
 from hycop.data import Dataset, XarrayDataset
 from hycop.errors import InvalidInputError
 from hycop.grid import Array, Grid
-from hycop.model import Model
+from hycop.model import Box, Model
 from hycop.pde import Equation
 from hycop.query import Query, Setting, real_numbers
 
@@ -33,11 +34,14 @@ def query_of_arrays(
             "needed"
         )
     _check_params(params, model.equation)
-    grid = Grid(
-        u0.shape[2:],
-        _checked_lengths(box.lengths if lengths is None else lengths, u0.shape[0], box.axes),
-        box.boundary if boundary is None else boundary,  # type: ignore[arg-type]
-    )
+    if lengths is None and boundary is None:
+        grid = _grid_in(box, u0.shape)
+    else:
+        grid = Grid(
+            u0.shape[2:],
+            _checked_lengths(box.lengths if lengths is None else lengths, u0.shape[0], box.axes),
+            box.boundary if boundary is None else boundary,  # type: ignore[arg-type]
+        )
     setting = Setting(grid, model.equation.channels, params)  # type: ignore[arg-type]
     model.equation.check_bounds(setting)
     if asked.size == 1:
@@ -69,6 +73,12 @@ def answered_in_xarray(answer: Answer, data: Dataset) -> XarrayDataset:
     """The answer to ``query_of_dataset(model, data)``, with the times and names that the data have."""
     found = answer.to_dataset(error_estimate=False)
     return replace(found, problem=data.problem, split=data.split, times=data.times[:, :1] + found.times).to_xarray()
+
+
+@lru_cache(maxsize=16)
+def _grid_in(box: Box, shape: tuple[int, ...]) -> Grid:
+    """The grid of states (batch, channel, *grid) in a box; its lengths cannot be written into."""
+    return Grid.box(shape[2:], box.lengths, box.boundary, shape[0])
 
 
 def _check_params(params: object, equation: Equation) -> None:

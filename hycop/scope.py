@@ -61,8 +61,8 @@ class View:
     def inputs(self, values: Values, time: Array, barred: Array | None = None) -> Inputs:
         """Features normalised and clipped; those of gains clipped only, because gains know their scale, and from above
         only, because a gain tends to the exact 1 with its feature to 0."""
-        clipped = np.minimum(values.gains, self.gain_ranges.bounds[1])
-        return Inputs(self.ranges.normalised(values.features), clipped, time, barred)
+        gains = np.minimum(values.gains, self.gain_ranges.bounds[1]) if values.gains.shape[1] else values.gains
+        return Inputs(self.ranges.normalised(values.features), gains, time, barred)
 
     def __call__(self, query: Query, equation: Equation | None = None) -> Inputs:
         """What a policy of numerical primitives sees of queries."""
@@ -70,8 +70,10 @@ class View:
 
     def outside(self, values: Values) -> Array:
         """Which features lie outside their trained range, (batch, name)."""
-        beyond = ~(values.gains <= self.gain_ranges.bounds[1])
-        return np.concatenate([self.ranges.outside(values.features), beyond], axis=1)
+        found = self.ranges.outside(values.features)
+        if not values.gains.shape[1]:
+            return found
+        return np.concatenate([found, ~(values.gains <= self.gain_ranges.bounds[1])], axis=1)
 
     def far(self, values: Values) -> Array:
         """Which queries have a feature further outside its trained range than that range is wide, (batch,)."""
@@ -153,6 +155,12 @@ class Scope:
 
     def ratio(self, seen: Observed) -> Array:
         """Query time divided by the longest trained time, (batch,): the largest ratio over all time scales."""
+        equation = seen.equation
+        if equation is None or equation.guessed or equation.speeds:
+            return self._ratio(seen)
+        return seen.once((self, "ratio"), lambda: self._ratio(seen))  # it does not depend on the state
+
+    def _ratio(self, seen: Observed) -> Array:
         known, there = self._longest
         ratio: Array = (dimensionless_times(seen)[:, there] / known).max(axis=1, initial=0.0)
         return ratio if self.longest_time is None else np.maximum(ratio, seen.time / self.longest_time)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import pickle
 from collections.abc import Collection, Iterator
@@ -108,6 +107,8 @@ class DaskExecutor(Crew):
 
 
 def _connected(dask: Any, address: str) -> Any:
+    import asyncio  # which no other executor needs
+
     async def probe() -> None:
         options = dask.Security().get_connection_args("client")
         await (await asyncio.wait_for(dask.comm.connect(address, CONNECT, **options), CONNECT)).close()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -107,6 +107,9 @@ def find_feature(name: str) -> Feature:
     return FEATURES[name]
 
 
+Columns: TypeAlias = list[tuple[int, Feature]]
+
+
 @dataclass(frozen=True)
 class FeatureMap:
     """Named features of a query as one array.
@@ -127,16 +130,24 @@ class FeatureMap:
         seen = query if isinstance(query, Observed) else Observed(query)
         if not self.names:
             return np.empty((seen.batch, 0))
-        out = seen.once(self, lambda: self._columns(np.empty((seen.batch, len(self.names))), seen, state=False)).copy()
-        return self._columns(out, seen, state=True)
+        without, with_state = self._columns
 
-    def _columns(self, out: Array, seen: Observed, state: bool) -> Array:
-        """Fills the columns of the features that need the state, or of those that do not."""
-        for column, name in enumerate(self.names):
-            feature = find_feature(name)
-            if feature.state == state:
-                out[:, column] = feature.compute(seen)
-        return out
+        def kept() -> Array:
+            return _filled(np.empty((seen.batch, len(self.names))), seen, without)
+
+        return _filled(seen.once(self, kept).copy(), seen, with_state)
+
+    @cached_property
+    def _columns(self) -> tuple[Columns, Columns]:
+        """The columns of the features that do not need the state, and of those that do."""
+        found = [(column, find_feature(name)) for column, name in enumerate(self.names)]
+        return [each for each in found if not each[1].state], [each for each in found if each[1].state]
+
+
+def _filled(out: Array, seen: Observed, columns: Columns) -> Array:
+    for column, feature in columns:
+        out[:, column] = feature.compute(seen)
+    return out
 
 
 LEAST_WIDTH = 0.1
@@ -166,10 +177,17 @@ class FeatureRange:
 
     def normalised(self, values: Array) -> Array:
         """Features mapped to [−1, 1] over the range and clipped beyond it; a constant or NaN feature is 0."""
+        width, constant = self._widths
+        centred = 2.0 * (values - self.bounds[0]) / width - 1.0
+        out: Array = np.minimum(np.maximum(centred, -1.0), 1.0)
+        np.copyto(out, 0.0, where=constant | np.isnan(out))
+        return out
+
+    @cached_property
+    def _widths(self) -> tuple[Array, Array]:
+        """Width of each range, 1 for that of a constant, and which are constant."""
         low, high = self.bounds
-        wide = high > low
-        centred = np.where(wide & ~np.isnan(values), 2.0 * (values - low) / np.where(wide, high - low, 1.0) - 1.0, 0.0)
-        return np.minimum(np.maximum(centred, -1.0), 1.0)
+        return np.where(high > low, high - low, 1.0), ~(high > low)
 
     def outside(self, values: Array) -> Array:
         """Which features of which samples lie beyond the range, (batch, feature)."""

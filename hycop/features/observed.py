@@ -47,6 +47,7 @@ class Observed:
         self.batch = query.batch
         self._energies: dict[int, Array] = {}
         self._moments: dict[int, tuple[Array, Array]] = {}
+        self._slopes: dict[int, Array] = {}
         self._found = _found(Content(query.setting), query.time.tobytes()) if is_small(query.setting) else {}
 
     def once(self, key: Hashable, compute: Callable[[], Array]) -> Array:
@@ -77,27 +78,19 @@ class Observed:
         u = self.query.u0[:, position].reshape(self.batch, -1)
         return np.add.reduce(u, axis=1, dtype=u.dtype) / u.dtype.type(self.grid.cells)
 
-    @cached_property
-    def squares(self) -> tuple[Array, ...]:
-        """Squared mode numbers of the lowest modes along each axis, ready to broadcast over ``energies``."""
-        return tuple(
-            squares.reshape((1,) * (1 + axis) + (-1,) + (1,) * (self.grid.axes - axis - 1))
-            for axis, (_, squares) in enumerate(self._axes)
-        )
-
     def energies(self, position: int = 0) -> Array:
         """Energies (batch, modes…) of a channel's lowest modes: a cosine and a sine for each mode number of a periodic
         axis, a cosine for each of any other."""
         if position not in self._energies:
             u = self.query.u0[:, position].astype(np.float64, copy=False)
             for axis in reversed(range(self.grid.axes)):
-                u = _product(u, self._axes[axis][0], 1 + axis)
+                u = _product(u, self._modes[axis], 1 + axis)
             self._energies[position] = u * u / self.grid.cells
         return self._energies[position]
 
     @cached_property
-    def _axes(self) -> list[tuple[Array, Array]]:
-        return [_lowest_modes(n, each) for n, each in zip(self.grid.shape, transforms_of(self.grid), strict=True)]
+    def _modes(self) -> list[Array]:
+        return [_lowest_modes(n, each)[0] for n, each in zip(self.grid.shape, transforms_of(self.grid), strict=True)]
 
     def mean_and_variance(self, position: int = 0) -> tuple[Array, Array]:
         """Size of the mean of a channel, and its variance over the lowest modes."""
@@ -109,13 +102,14 @@ class Observed:
     def squared_slope(self, axis: int, position: int = 0) -> Array:
         """⟨u_i²⟩ (L/2π)²: energies weighted by the squared mode numbers along an axis."""
         self.length(axis)
-        weighted: Array = self.energies(position) * self.squares[axis]
-        out: Array = weighted.reshape(self.batch, -1).sum(axis=1)
-        return out
+        if position not in self._slopes:
+            flat = self.energies(position).reshape(self.batch, 1, -1)
+            self._slopes[position] = np.add.reduce(flat * _squares(self.grid.shape, transforms_of(self.grid)), axis=2)
+        return self._slopes[position][:, axis]
 
     def rms(self, position: int) -> Array:
         """Root mean square of a channel's lowest modes, the mean among them."""
-        return np.sqrt(self.energies(position).reshape(self.batch, -1).sum(axis=1))
+        return np.sqrt(np.add.reduce(self.energies(position).reshape(self.batch, -1), axis=1))
 
 
 @lru_cache(maxsize=SETTINGS)
@@ -128,6 +122,8 @@ def _product(u: Array, modes: Array, axis: int) -> Array:
     depend on nothing else."""
     n, kept = modes.shape
     last = axis == u.ndim - 1
+    if u.ndim == 3 and u[:1].size * kept <= LARGEST:  # as usual: a sample is one part
+        return np.matmul(u, modes) if last else np.matmul(modes.T, u)
     # rows (…, row, n) times modes, or modes times columns (…, n, column)
     parts = u.reshape(u.shape[0], -1, n) if last else u.reshape(-1, n, prod(u.shape[axis + 1 :]))
     along, some = 1 if last else 2, max(1, LARGEST // (n * kept))
@@ -138,6 +134,13 @@ def _product(u: Array, modes: Array, axis: int) -> Array:
         found = [np.matmul(modes.T, parts[:, :, start : start + some]) for start in starts]
     out = found[0] if len(found) == 1 else np.concatenate(found, axis=along)
     return out.reshape(*u.shape[:axis], kept, *u.shape[axis + 1 :])
+
+
+@lru_cache(maxsize=64)
+def _squares(shape: tuple[int, ...], transforms: tuple[str, ...]) -> Array:
+    """Squared mode numbers along each axis of the lowest modes, (axis, mode)."""
+    along = [_lowest_modes(n, each)[1] for n, each in zip(shape, transforms, strict=True)]
+    return np.stack([each.ravel() for each in np.meshgrid(*along, indexing="ij")])
 
 
 @lru_cache(maxsize=256)

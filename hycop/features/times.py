@@ -65,11 +65,12 @@ def dimensionless_times(seen: Observed) -> Array:
         raise InvalidInputError("dimensionless times need the equation of the query")
     if equation.guessed:  # an old model folder does not name all coefficients, but the query does
         equation = guessed_equation(equation.name, equation.processes, seen.query)
-    out = seen.once(("rates", equation), partial(_coefficient_rates, seen, equation)).copy()
-    for name in equation.speeds:
-        out[:, 0] += (find_speed(name)(seen) / lengths).sum(axis=1)
-    out *= seen.time[:, None]
-    return out
+    rates = seen.once(("rates", equation), partial(_coefficient_rates, seen, equation))
+    if equation.speeds:
+        rates = rates.copy()
+        for name in equation.speeds:
+            rates[:, 0] += (find_speed(name)(seen) / lengths).sum(axis=1)
+    return rates * seen.time[:, None]
 
 
 def _coefficient_rates(seen: Observed, equation: Equation) -> Array:

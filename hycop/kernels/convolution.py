@@ -42,6 +42,7 @@ def waves(n: int) -> tuple[Array, Array]:
     return weight * np.cos(angle), weight * np.sin(angle)
 
 
+@lru_cache(maxsize=64)
 def reversed_waves(n: int) -> tuple[Array, Array]:
     """``waves`` the other way round: a matrix of the rows multiplies from the left."""
     cosines, sines = waves(n)

@@ -147,12 +147,13 @@ class SlotPolicy:
     def programs(self, thetas: Array, inputs: Inputs) -> ProgramBatch:
         thetas = checked_thetas(thetas, self._size)
         members, batch = thetas.shape[0], inputs.batch
-        chosen = self.choices(thetas, inputs)
-        if chosen.size and chosen.min() == chosen.max():  # as usual: nothing to put together
+        one = len(self.patterns) == 1
+        chosen = np.zeros((1, 1), dtype=np.int64) if one else self.choices(thetas, inputs)
+        if one or (chosen.size and chosen.min() == chosen.max()):  # as usual: nothing to put together
             index = int(chosen[0, 0])
             once = self._durations(index, thetas[:, self._parts[index]], inputs).reshape(members * batch, -1)
             ops = np.empty(once.shape, dtype=np.int64)
-            ops[:] = self.patterns[index].ops
+            ops[:] = self._grouped[index].unsorted
             return ProgramBatch(self.allotment.names, ops, once)
         longest = max(len(pattern.ops) for pattern in self.patterns)
         ops = np.full((members, batch, longest), EMPTY)
@@ -191,23 +192,39 @@ class SlotPolicy:
 
         duration = T·amount·exp(l)/Σ exp(l),   l = log(classical share) + b + (Σ_j φ_j t_j)·x."""
         group = self._grouped[index]
-        members, batch, k = theta.shape[0], inputs.batch, group.order.size
+        logits, tilts = self._logits(index, theta)
+        if tilts is not None:
+            logits = logits + seen_by(tilts, inputs.features)
+        # against overflow; within each group, because large logits of one primitive must not make the weights of
+        # another vanish
+        weights = np.exp(logits - np.maximum.reduceat(logits, group.starts, axis=2).take(group.member, axis=2))
+        amounts = inputs.time[:, None]
+        if group.divided:
+            amounts = amounts * group.allotment.amounts(theta[:, group.used :], inputs)[..., group.ops]
+        shares = weights * amounts / np.add.reduceat(weights, group.starts, axis=2).take(group.member, axis=2)
+        return shares.take(group.slots, axis=2)
+
+    def _logits(self, index: int, theta: Array) -> tuple[Array, Array | None]:
+        """What the logits of a pattern start from, (member, 1, slot), and the tilts (member, slot, feature) by which
+        features change them. Those of the last single member are kept: a model has one theta."""
+        key = (index, theta.tobytes()) if len(theta) == 1 else None
+        if key is not None and key in self._kept:
+            return self._kept[key]
+        group = self._grouped[index]
         logits = group.logs[None]
         if group.free.size:
             logits = logits + np.where(group.shared, theta[:, group.free], 0.0)
-        logits = logits[:, None]
-        if group.tilts:
-            first, *others = (phi * theta[:, places] for phi, places in group.tilts)
-            logits = logits + seen_by(sum(others, first), inputs.features)
-        # against overflow; within each group, because large logits of one primitive must not make the weights of
-        # another vanish
-        weights = np.exp(logits - np.maximum.reduceat(logits, group.starts, axis=2)[..., group.member])
-        amounts = inputs.time[:, None]
-        if group.allotment.size and group.allotment.budget != "literal":  # else each group has all of the time
-            amounts = amounts * group.allotment.amounts(theta[:, group.used :], inputs)[..., group.ops]
-        out = np.empty((members, batch, k))
-        out[..., group.order] = weights * amounts / np.add.reduceat(weights, group.starts, axis=2)[..., group.member]
-        return out
+        first, *others = [phi * theta[:, places] for phi, places in group.tilts] or [None]
+        found = logits[:, None], None if first is None else sum(others, first)
+        if key is not None:
+            for old in [old for old in self._kept if old[0] == index]:
+                del self._kept[old]
+            self._kept[key] = found
+        return found
+
+    @cached_property
+    def _kept(self) -> dict[tuple[int, bytes], tuple[Array, Array | None]]:
+        return {}
 
     @cached_property
     def _grouped(self) -> list[_Grouped]:
@@ -216,12 +233,14 @@ class SlotPolicy:
 
 @dataclass(frozen=True, eq=False)
 class _Grouped:
-    """The slots of a pattern, sorted so that those that share their time are neighbours: ``order`` are the slots,
-    ``starts`` the first of each group, ``member`` the group of each. The logit of a slot starts at ``logs``; where it
-    is ``shared``, theta[free] is added; and φ·theta[places]·x for each (φ, places) of ``tilts``, one for each degree.
-    Parameters of the allotment begin at ``used``."""
+    """The slots of a pattern, sorted so that those that share their time are neighbours: ``slots`` are the places of
+    the ``unsorted`` ones among them, ``starts`` the first of each group, ``member`` the group of each. The logit of a
+    slot starts at ``logs``; where it is ``shared``, theta[free] is added; and φ·theta[places]·x for each (φ, places) of
+    ``tilts``, one for each degree. Parameters of the allotment begin at ``used``; unless it is ``divided``, each group
+    has all of the time."""
 
-    order: Array
+    unsorted: Array
+    slots: Array
     starts: Array
     member: Array
     ops: Array
@@ -231,6 +250,7 @@ class _Grouped:
     tilts: tuple[tuple[Array, Array], ...]
     allotment: Allotment
     used: int
+    divided: bool
 
     @classmethod
     def of(cls, policy: SlotPolicy, pattern: Pattern) -> _Grouped:
@@ -247,8 +267,10 @@ class _Grouped:
         literal = policy.allotment.budget == "literal"
         order = np.argsort(np.zeros(k) if literal else ops, kind="stable")
         group = np.zeros(k, dtype=np.int64) if literal else np.unique(ops, return_inverse=True)[1][order]
+        allotment = policy.allotment.within(pattern.ops)
         return cls(
-            order,
+            ops,
+            np.argsort(order),
             np.flatnonzero(np.diff(group, prepend=-1)),
             group,
             ops[order],
@@ -260,8 +282,9 @@ class _Grouped:
                 for phi, places in zip(basis, first, strict=True)
                 if policy.features and phi.any()
             ),
-            policy.allotment.within(pattern.ops),
+            allotment,
             used,
+            allotment.size > 0 and not literal,
         )
 
 

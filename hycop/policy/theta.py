@@ -40,7 +40,8 @@ def carried(theta: Array, old: Layout, new: Layout, start: Array | None = None) 
 
 
 def checked_thetas(thetas: Array, size: int) -> Array:
-    out = np.atleast_2d(np.asarray(thetas, dtype=np.float64))
+    out = np.asarray(thetas, dtype=np.float64)
+    out = out if out.ndim > 1 else np.atleast_2d(out)
     if out.ndim != 2 or out.shape[1] != size:
         raise InvalidInputError(f"theta has {out.shape[-1]} numbers: this policy needs {size}")
     if not all_finite(out):

@@ -165,7 +165,8 @@ def _changed(part: PrimitivePart, primitive: Primitive) -> bool:
 
 
 def _registered(name: str) -> Callable[..., Primitive] | None:
-    for point in entry_points(group=GROUP):
+    # to look through all installed packages takes as long as to load a model
+    for point in entry_points(group=GROUP) if ":" in name else ():
         if f"{point.module}:{point.attr}" == name:
             return cast(Callable[..., Primitive], point.load())
     try:
