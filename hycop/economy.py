@@ -253,6 +253,7 @@ def _with(model: Model, rivals: Mapping[str, Primitive], name: str, refinement: 
     )
 
 
+@cache
 def _factor(shape: tuple[int, ...]) -> int:
     """How many times coarser the coarse version of a query is along each axis; 1 if there is none."""
     least = ceil(max(shape) / MOST_CELLS[len(shape)])

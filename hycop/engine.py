@@ -23,7 +23,6 @@ from hycop.primitive import (
     has_fixed_steps,
     is_reversible,
     may_be_kept,
-    symbol_of,
     transform_work,
     transforms_of,
 )
@@ -78,7 +77,7 @@ class Engine:
         for op, primitive in used.items():
             if hasattr(primitive, "symbol"):
                 try:
-                    self.symbols[op] = symbol_of(primitive, setting)
+                    self.symbols[op] = primitive.symbol(setting)
                 except FieldError as error:
                     raise self._named(op, error) from None
         groups: dict[object, list[int]] = {}

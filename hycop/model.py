@@ -266,7 +266,7 @@ class Model:
             return learned
         outside = np.zeros(query.batch, dtype=bool)
         if self.gate.classical_when_clipped:
-            outside |= self.scope.view.outside(values).any(axis=1)
+            outside |= beyond[:, : len(self.scope.view.names)].any(axis=1)
         if self.gate.classical_when_far:
             outside |= self.scope.far(seen, own)
         return chosen(outside, self._classical(part, segments, beyond), learned) if outside.any() else learned

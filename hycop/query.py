@@ -187,7 +187,10 @@ class Setting:
 
     def per_axis(self, letter: str) -> Array:
         """The coefficients ``letter`` + x, y, z of the grid's axes as one array (batch, axis)."""
-        return np.stack([self.param(letter + axis) for axis in AXES[: self.grid.axes]], axis=1)
+        out = np.empty((self.batch, self.grid.axes))
+        for axis, name in zip(range(self.grid.axes), AXES, strict=False):
+            out[:, axis] = self.param(letter + name)
+        return out
 
     def wall_signs(self) -> Array:
         """(channel, axis): −1 where a wall mirrors a channel with the opposite sign, 1 elsewhere."""

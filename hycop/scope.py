@@ -202,10 +202,9 @@ class Scope:
             return {}
         later, found = query.time > 0, dict[str, Array]()
         names = (*self.view.names, *self.constants, *self.coefficients, "time")
-        for index in np.flatnonzero(beyond.any(axis=0)).tolist():  # a coefficient may have the name of a feature
-            outside = beyond[:, index] & later
-            if outside.any():
-                found[names[index]] = found.get(names[index], False) | outside
+        outside = beyond & later[:, None]
+        for index in np.flatnonzero(outside.any(axis=0)).tolist():  # a coefficient may have the name of a feature
+            found[names[index]] = found.get(names[index], False) | outside[:, index]
         return {**found, **(dict.fromkeys(reasons, later) if later.any() else {})}
 
     @cached_property

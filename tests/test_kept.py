@@ -10,11 +10,11 @@ import pytest
 from hycop import engine, primitive
 from hycop.dictionary import Dictionary
 from hycop.engine import Engine
-from hycop.execution import measure, run
+from hycop.execution import measure, run, run_and_meter
 from hycop.grid import Grid
 from hycop.primitive import EXACT, Symbol, may_be_kept, symbol_of, transform_work
 from hycop.primitives import ExactLogistic, SpectralAdvection, SpectralDiffusion
-from hycop.program import Program
+from hycop.program import Program, ProgramBatch
 from hycop.query import Query, Setting
 from tests.helpers import query_of
 
@@ -50,9 +50,22 @@ def test_answers_do_not_depend_on_what_was_asked_before() -> None:
     assert engine._kept.cache_info().hits
 
 
+@pytest.mark.parametrize("cells", [16, 96])  # from first step to last in cache, and step by step
+def test_work_that_is_asked_for_later_is_the_same(cells: int) -> None:
+    query = a_query(cells=cells).at([0.1, 0.2])
+    programs = ProgramBatch.of([PROGRAM, Program.of(("reaction", 0.1), ("diffusion", 0.1))], ADR.names)
+    states, meter = run_and_meter(programs, ADR, query)
+    wanted = measure(programs, ADR, query)
+    np.testing.assert_array_equal(states, wanted.states)
+    np.testing.assert_array_equal(meter(), wanted.work)
+    assert wanted.work[0] > wanted.work[1] > 0
+
+
 def test_what_is_kept_is_bounded() -> None:
     for cx in np.linspace(-1.0, 1.0, 3 * primitive.SYMBOLS):
-        run(PROGRAM, ADR, a_query(float(cx), 4))
+        query = a_query(float(cx), 4)
+        run(PROGRAM, ADR, query)
+        symbol_of(SpectralAdvection(), query.setting)
     assert primitive._kept.cache_info().currsize == primitive.SYMBOLS
     assert engine._kept.cache_info().currsize == engine.ENGINES
 

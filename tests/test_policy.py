@@ -191,6 +191,17 @@ def test_members_are_written_side_by_side() -> None:
         )
 
 
+def test_what_is_kept_of_one_theta_is_not_taken_for_another() -> None:
+    policy, seen = slot_policy(patterns=1), inputs()
+    thetas = np.random.default_rng(4).normal(size=(2, policy.size))
+    first, second = policy.programs(thetas, seen).durations.reshape(2, seen.batch, -1)
+    assert not np.array_equal(first, second)
+    theta = thetas[0].copy()
+    for wanted, values in ((first, thetas[0]), (second, thetas[1]), (first, thetas[0])):
+        theta[:] = values
+        np.testing.assert_array_equal(policy.programs(theta, seen).durations, wanted)
+
+
 def test_position_policy_is_the_paper_s() -> None:
     allotment = Allotment.of(PLAIN, ADR, "consistent")
     assert PositionPolicy(allotment, 0).size == 18 * (3 + 1) + 1  # 73

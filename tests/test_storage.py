@@ -363,6 +363,19 @@ def offer(monkeypatch: pytest.MonkeyPatch, *points: EntryPoint) -> None:
         monkeypatch.setattr(module, "entry_points", lambda group: points)
 
 
+def test_installed_packages_are_not_searched_for_our_own_primitives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def search(group: str) -> object:
+        raise AssertionError("all installed packages were searched")
+
+    model = a_model(ADR)
+    for module in (hycop.primitives, hycop.storage.registry):
+        monkeypatch.setattr(module, "entry_points", search)
+    save_model(model, tmp_path)
+    assert same(load_model(tmp_path), model)
+
+
 def test_a_primitive_of_another_package_is_found_by_entry_point(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

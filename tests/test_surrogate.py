@@ -61,6 +61,17 @@ def test_zero_time_and_scalar_parameters(model: hycop.HyCOP) -> None:
     assert np.allclose(states[:, 0], u0)
 
 
+@pytest.mark.parametrize("cells", [16, 96])
+def test_the_work_of_an_answer_is_that_of_its_programs(model: hycop.HyCOP, cells: int) -> None:
+    states = np.random.default_rng(2).uniform(0.2, 0.8, (3, 1, cells))
+    query = model.query(states, {"cx": 1.0, "Dx": [0.1, 0.1, 0.3]}, 0.2)
+    answer = model.answer(query)
+    done = model.solve(query)
+    np.testing.assert_array_equal(answer.work, done.work)
+    np.testing.assert_array_equal(answer.states, done.states)
+    assert answer.work is answer.work and answer.work.min() > 0
+
+
 def test_programs_can_be_read_and_depend_on_the_query(model: hycop.HyCOP) -> None:
     data = PROBLEM.sample(4, "id", seed=2)
     programs = [

@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from hycop.errors import IncompatibleError, InvalidInputError
-from hycop.grid import Array
+from hycop.grid import Array, all_finite, changed
 from hycop.policy.allotment import Allotment, Inputs, seen_by
 from hycop.policy.theta import Layout, carried, checked_thetas, laid_out
 from hycop.program import EMPTY, ProgramBatch
@@ -140,6 +140,10 @@ class SlotPolicy:
         return self.size
 
     @cached_property
+    def _no_programs(self) -> ProgramBatch:
+        return ProgramBatch.of([], self.allotment.names)
+
+    @cached_property
     def _parts(self) -> list[slice]:
         ends = np.cumsum([0, *(self._pattern_size(pattern) for pattern in self.patterns)])
         return [slice(int(a), int(b)) for a, b in pairwise(ends)]
@@ -154,7 +158,9 @@ class SlotPolicy:
             once = self._durations(index, thetas[:, self._parts[index]], inputs).reshape(members * batch, -1)
             ops = np.empty(once.shape, dtype=np.int64)
             ops[:] = self._grouped[index].unsorted
-            return ProgramBatch(self.allotment.names, ops, once)
+            if all_finite(once):
+                return changed(self._no_programs, ops=ops, durations=once)
+            return ProgramBatch(self.allotment.names, ops, once)  # which says where it is not finite
         longest = max(len(pattern.ops) for pattern in self.patterns)
         ops = np.full((members, batch, longest), EMPTY)
         durations = np.zeros((members, batch, longest))
@@ -214,8 +220,8 @@ class SlotPolicy:
         logits = group.logs[None]
         if group.free.size:
             logits = logits + np.where(group.shared, theta[:, group.free], 0.0)
-        first, *others = [phi * theta[:, places] for phi, places in group.tilts] or [None]
-        found = logits[:, None], None if first is None else sum(others, first)
+        tilted = [phi * theta[:, places] for phi, places in group.tilts]
+        found = logits[:, None], sum(tilted[1:], tilted[0]) if tilted else None
         if key is not None:
             for old in [old for old in self._kept if old[0] == index]:
                 del self._kept[old]
