@@ -296,6 +296,14 @@ def test_errors_point_at_the_place() -> None:
         equation("u_t = D*u^2 +u_q")
     with pytest.raises(HyCOPError, match=r"line 2, column 7"):
         equation("u_t = u_xx\nv_t = w_x")
+    with pytest.raises(HyCOPError, match=r"column 18 .*: this is a derivative of 'w', which has no equation"):
+        equation("u_t = D*lap(u) + dx(w)")  # it would vanish in silence
+    with pytest.raises(HyCOPError, match=r"write a channel for u_t, as u_t = v; v_t = …"):
+        equation("u_tt = c*u_xx")
+    with pytest.raises(HyCOPError, match="bring all terms but u_t to the right"):
+        equation("u_t + 6*u*u_x = 0")
+    with pytest.raises(HyCOPError, match="the real and the imaginary part as two channels"):
+        equation("u_t = 0.5j*u_xx")
     with pytest.raises(HyCOPError, match="60 brackets"):
         equation("u_t = " + "(" * 70 + "u" + ")" * 70)
     with pytest.raises(HyCOPError, match="2001 characters"):
