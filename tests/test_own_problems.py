@@ -11,14 +11,17 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
+from hycop.boundary import Dirichlet
 from hycop.errors import HyCOPError, LostSampleError
 from hycop.experiments import frontier
 from hycop.formula import equation
 from hycop.grid import Array
-from hycop.primitives import HELD, OFFERED
-from hycop.problems import PROBLEMS, find_problem, register
+from hycop.metrics import rel_l2
+from hycop.primitives import HELD, OFFERED, MusclAdvection, VariableDiffusion
+from hycop.problems import PROBLEMS, find_problem, own_problem, register
 from hycop.problems.initial_conditions import Wave
 from hycop.query import Setting
+from hycop.references import VariableReference
 from hycop.references.fourier import interpolate
 from hycop.surrogate import HyCOP
 from tests.helpers import hycop_command
@@ -192,6 +195,35 @@ def test_a_truth_that_blows_up_says_what_to_do() -> None:
     mine = split.problem(ranges=ranges, initial={"u": Wave(1, 2)}, time=(1.0, 2.0), shape=(16,))
     with pytest.raises(LostSampleError, match=r"shorter time, or a solver of yours as truth="):
         mine.sample(2, "train", 0)
+
+
+def test_coefficients_may_be_drawn_as_fields() -> None:
+    """A wind that varies in space, between an inflow of a given value and an outflow."""
+    split = equation("u_t = -cx*u_x + Dx*u_xx", name="windy")
+    parts = split.dictionary.swapping("advection", MusclAdvection()).swapping("diffusion", VariableDiffusion())
+    ranges = {"cx": lambda draw, box: 0.2 + 0.3 * Wave(1, 1)(draw, box), "Dx": (1e-2, 2e-2)}
+    ends = [(Dirichlet(1.0), "outflow")]
+    mine = own_problem(
+        split.equation, parts, ranges=ranges, initial={"u": Wave(1, 1)}, time=(0.2, 0.4), shape=32, boundary=ends
+    )
+    whole = mine.sample(4, "train", 3)
+    assert whole.setting.fields["cx"].shape == (4, 32) and np.ptp(whole.setting.fields["cx"], axis=1).min() > 0.1
+    assert whole.setting.params["Dx"].shape == (4,) and "cx varies in space" in mine._repr_html_()
+    assert np.array_equal(mine.sample(2, "train", 3, estimated=0).states, whole.states[:2])
+    trusted = VariableReference(frozenset({"advection", "diffusion"}), refinement=8)
+    times, fine = whole.times[:, 1:], trusted.fine_state(whole.states[:, 0], whole.setting)
+    found = trusted.averages(fine, whole.setting, times)
+    assert rel_l2(whole.states[:, 1], found[:, 0], whole.setting).max() < 0.02
+
+
+def test_mistakes_of_own_functions_are_one_line() -> None:
+    split = equation("u_t = D*u_xx")
+    given = {"ranges": {"D": (1e-2, 2e-2)}, "initial": {"u": Wave(1, 1)}, "time": (0.1, 0.2), "shape": (16,)}
+    with pytest.raises(HyCOPError, match=r"truth: the function .* raised ZeroDivisionError"):
+        split.problem(**given, truth=lambda u, setting, duration: 1 // 0).sample(1)
+    for wrong, said in (("truth", "give a function"), ("refinement", "whole number"), ("at", "at is -1: a positive")):
+        with pytest.raises(HyCOPError, match=said):
+            split.problem(**given, **{wrong: -1})
 
 
 TEXTBOOK: Mapping[str, tuple[str, Mapping[str, tuple[float, float]], float]] = {
