@@ -258,6 +258,8 @@ def test_own_problems_on_the_command_line(folder: Path) -> None:
         (("problems", "own.py:split"), "not a problem"),
         (("problems", "own.py:nothing"), "unknown problem 'nothing'"),
         (("problems", "missing.py:problem"), "no such file"),
+        (("problems", "own.py"), "own.py:problem"),
+        (("problems", "mine"), "--with file.py for a run"),
         (("data", "own.py:problem", "x.nc", "--split", "nowhere"), "nowhere"),
     ):
         result = hycop_command(*words, folder=folder)
@@ -265,6 +267,9 @@ def test_own_problems_on_the_command_line(folder: Path) -> None:
     (folder / "broken.py").write_text("1 / 0")
     broken = hycop_command("problems", "broken.py:problem", folder=folder)
     assert broken.returncode == 2 and "ZeroDivisionError" in broken.stderr
+    (folder / "garbled.py").write_text("import hycop\nhycop.equation('u_t = u_xx +* u')")
+    garbled = hycop_command("problems", "garbled.py:problem", folder=folder)
+    assert garbled.returncode == 2 and garbled.stderr.startswith("hycop: garbled.py: equation, column 12")
 
 
 def test_a_run_with_own_primitives_needs_their_file(folder: Path) -> None:
