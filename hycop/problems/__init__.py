@@ -51,9 +51,7 @@ def find_problem(name: str) -> Problem:
     if name not in PROBLEMS:
         if str(name).endswith(".py"):
             raise InvalidInputError(f"{name} is a file: name the problem in it too, as {name}:problem")
-        raise UnknownNameError(
-            "problem", name, PROBLEMS, "(your own: file.py:name, or --with file.py for a run)"
-        )
+        raise UnknownNameError("problem", name, PROBLEMS, "(your own: file.py:name, or --with file.py for a run)")
     return PROBLEMS[name]
 
 
