@@ -116,6 +116,10 @@ def _column(text: str, column: int) -> int:
 
 def number_of(place: Place, node: ast.expr, value: object) -> float:
     """The value of a number in a formula."""
+    if isinstance(value, complex):
+        raise place.error_at(
+            node, "there are no complex numbers; write the real and the imaginary part as two channels, u and v"
+        )
     if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > 1e100 or not isfinite(value):
         raise place.error_at(node, "a number of ordinary size is needed")
     return float(value)

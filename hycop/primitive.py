@@ -40,6 +40,9 @@ class Primitive(Protocol):
     - ``reversible``: whether it takes negative durations; False
     - ``fewest_cells``: how many cells its stencil needs along each axis; 1
     - ``symbol(setting)``: its rate in a transform space; ``run`` then fuses neighbours with the same transforms
+    - ``mode_matrices(setting)``: its rate on a periodic box as a matrix for every mode, (batch, *modes, channel,
+      channel) in the order of ``rfftn``; exponential methods then integrate it exactly. ``mixes_channels``: False if
+      the matrices are diagonal for all coefficients; True
     - ``growth(setting)``: its rate r (batch,), if it solves u' = r u (1 − u) exactly; ``run`` then keeps small periodic
       boxes in cache through whole programs of such primitives and those with a symbol
     - ``rate(u, setting)``: du/dt of its process at u, in its own discretisation of space: flow(u, τ) ≈ u + τ·rate(u)
@@ -122,6 +125,11 @@ def order_of_rate(primitive: Primitive) -> float | None:
 def work_of_rate(primitive: Primitive, u: Array, setting: Setting) -> Array:
     """Work (batch,) of one evaluation of the rate: its share of a very short flow."""
     return primitive.work(u, np.full(setting.batch, VERY_SHORT), setting) / int(getattr(primitive, "stages", 1))
+
+
+def is_linear(primitive: object) -> bool:
+    """Whether exponential methods integrate it exactly: it has a symbol or a matrix for every mode."""
+    return hasattr(primitive, "symbol") or hasattr(primitive, "mode_matrices")
 
 
 def has_fixed_steps(primitive: Primitive) -> bool:

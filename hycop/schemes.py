@@ -11,7 +11,7 @@ import numpy as np
 
 from hycop.dictionary import Dictionary, unsplit_name
 from hycop.errors import IncompatibleError, InvalidInputError, UnknownNameError
-from hycop.primitive import boundaries_of, is_reversible, symbol_of
+from hycop.primitive import boundaries_of, is_linear, is_reversible, symbol_of
 from hycop.program import ProgramBatch
 from hycop.query import Query, Setting
 
@@ -117,7 +117,8 @@ class Unsplit:
     """All processes at once: ``steps`` equal steps of ETDRK2, 3 or 4 over the query time, whatever that is.
 
     The solver (``ExponentialRungeKutta``) is made of the primitives that ``cover`` names, by default of all of the
-    dictionary: of their symbols, which it integrates exactly, and of the rates of those without.
+    dictionary: of their symbols and matrices for every mode, which it integrates exactly, and of the rates of those
+    without.
 
     >>> print(classical("etdrk4 x8"), classical("etdrk4 x8").order)
     ETDRK4 x8 4
@@ -147,14 +148,14 @@ class Unsplit:
         dictionary[self.step_of(dictionary)]
 
     def fits(self, dictionary: Dictionary) -> bool:
-        """Whether it can be made of the primitives: some have a symbol, the others a rate, and none was trained."""
+        """Whether it can be made of the primitives: some are linear, the others have a rate, and none was trained."""
         names = self.cover or dictionary.names
         parts = [dictionary[name] for name in names]
-        symbols = [hasattr(part, "symbol") for part in parts]
+        linear = [is_linear(part) for part in parts]
         return (
-            any(symbols)
-            and not all(symbols)
-            and all(hasattr(part, "rate") for part, known in zip(parts, symbols, strict=True) if not known)
+            any(linear)
+            and not all(linear)
+            and all(hasattr(part, "rate") for part, known in zip(parts, linear, strict=True) if not known)
             and not any(hasattr(part, "outside") or part.order is None for part in parts)
             and not any("+" in name for name in names)  # which stands between names in that of the solver
         )
@@ -165,6 +166,10 @@ class Unsplit:
             return False
         parts = [dictionary[name] for name in self.cover or dictionary.names]
         transforms = {symbol_of(part, setting).transforms for part in parts if hasattr(part, "symbol")}
+        if any(hasattr(part, "mode_matrices") for part in parts):
+            transforms.add(("fourier",) * setting.grid.axes)
+            if set(setting.grid.boundary) != {"periodic"}:
+                return False
         return len(transforms) == 1 and all(set(setting.grid.boundary) <= boundaries_of(part) for part in parts)
 
     def programs(self, query: Query, dictionary: Dictionary) -> ProgramBatch:

@@ -12,12 +12,16 @@ from hycop.conformance import check_primitive
 from hycop.dictionary import Dictionary
 from hycop.errors import HyCOPError
 from hycop.evaluation import Composed
+from hycop.execution import run
+from hycop.formula import equation
 from hycop.grid import Array, Grid
 from hycop.kernels.exponential import phi_functions
+from hycop.kernels.mode_matrices import ModeMatrices, matrix_functions
 from hycop.metrics import rel_l2
 from hycop.primitive import ALL_CHANNELS, EXACT, Primitive, fingerprint
 from hycop.primitives import (
     BurgersAdvection,
+    CoupledLinearTerms,
     ExactLogistic,
     ExponentialRungeKutta,
     GravityWave,
@@ -32,8 +36,11 @@ from hycop.primitives import (
     SymbolicTerms,
 )
 from hycop.problems import find_problem
-from hycop.query import Channel, Setting
-from hycop.schemes import splitting
+from hycop.query import Channel, Query, Setting
+from hycop.schemes import Unsplit, splitting
+
+GRAY_SCOTT = "u_t = 0.002*lap(u) - u*v^2 + F*(1-u); v_t = 0.001*lap(v) + u*v^2 - (F+k)*v"
+SCHRODINGER = "u_t = -v_xx/2 - (u^2+v^2)*v; v_t = u_xx/2 + (u^2+v^2)*u"
 
 Make = Callable[..., Any]
 make: Make = ExponentialRungeKutta
@@ -52,6 +59,9 @@ GOOD = {
     "no symbol": make((GravityWave(), MomentumAdvection())),
     "pointwise": make((Rk4Logistic(),)),
     "one's own terms": make((SpectralDiffusion(), SymbolicTerms())),
+    "species apart": make(tuple(equation(GRAY_SCOTT).dictionary.values())),
+    "coupled": make(tuple(equation(SCHRODINGER).dictionary.values())),
+    "coupled alone": make((CoupledLinearTerms(),)),
 }
 
 
@@ -180,3 +190,49 @@ class Frozen:
 def test_refuses_bad_options(options: dict[str, Any], message: str) -> None:
     with pytest.raises(HyCOPError, match=message):
         make(**options)
+
+
+def test_functions_of_matrices() -> None:
+    """Against the exponential of a larger matrix, which holds φ₁, φ₂ and φ₃ too; of singular and stiff ones."""
+    from scipy.linalg import expm
+
+    rng = np.random.default_rng(0)
+    for matrix in (
+        5 * rng.normal(size=(3, 3)) - 4 * np.eye(3),
+        np.array([[0.0, 1.0], [0.0, 0.0]]),
+        np.array([[0.0, 40.0], [-30.0, 0.0]]),
+        np.array([[-1e5, 3.0], [2.0, -1e3]]),
+    ):
+        n = len(matrix)
+        wide = np.zeros((4 * n, 4 * n))
+        wide[:n, :n] = matrix
+        for k in range(3):
+            wide[k * n : (k + 1) * n, (k + 1) * n : (k + 2) * n] = np.eye(n)
+        for k, found in enumerate(matrix_functions(ModeMatrices(matrix.reshape(n, n, 1, 1).astype(complex)))):
+            wanted = expm(wide)[:n, k * n : (k + 1) * n]
+            assert np.abs(found.entries[:, :, 0, 0] - wanted).max() <= 1e-12 * np.abs(wanted).max()
+
+
+@pytest.mark.parametrize("text", [GRAY_SCOTT, SCHRODINGER])
+def test_systems_have_unsplit_solvers(text: str) -> None:
+    """Fourth order against a fine splitting, with numbers of steps at which an explicit method would be unstable."""
+    split = equation(text, axes=2)
+    shape, rng = (24, 20), np.random.default_rng(1)
+    grid = Grid.box(shape, 4.0, batch=2)
+    x, y = (centre * np.pi / 2 for centre in grid.centres())
+    u0 = np.stack([0.5 + 0.3 * np.sin(x + angle) * np.cos(y) for angle in rng.uniform(0, 6, 2)], axis=1)
+    u0 = np.broadcast_to(u0, (2, 2, *shape))
+    setting = Setting(grid, split.equation.channels, dict.fromkeys(split.equation.coefficients, 0.05))
+    query = Query(u0, setting, 2.0)
+    assert Unsplit(4).runs(split.dictionary, setting)
+    walled = Setting(Grid.box(shape, 4.0, "wall", batch=2), setting.channels, setting.params)
+    assert not Unsplit(4).runs(split.dictionary, walled)
+    coarse, fine = (
+        run(splitting(f"strang x{n}").programs(query, split.dictionary), split.dictionary, query) for n in (100, 200)
+    )
+    wanted = (4 * fine - coarse) / 3
+    errors = []
+    for steps in (16, 32):
+        found = run(Unsplit(4, steps).programs(query, split.dictionary), split.dictionary, query)
+        errors.append(float(np.abs(found - wanted).max()))
+    assert errors[1] < 3e-5 and errors[0] / errors[1] > 12

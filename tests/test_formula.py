@@ -177,6 +177,10 @@ def test_processes_are_split_by_kind() -> None:
     assert equation(SCHRODINGER).equation.processes == ("coupling", "reaction")
     assert equation("u_t = u_xx; v_t = v_x").equation.processes == ("linear transport",)
     assert equation("u_t = 1").equation.processes == ("reaction",)
+    wave = equation("u_t = v; v_t = c*u_xx - m*u - u^3")  # u_t = v alone would make it unstable in long steps
+    assert wave.equation.processes == ("linear transport", "reaction")
+    assert wave.dictionary["linear transport"].terms == ("c*u_xx", "v")
+    assert wave.dictionary["reaction"].terms == ("m*u", "u^3")
     assert equation("u_t = lap(u)").dictionary["diffusion"].terms == ("u_xx", "u_yy")
     assert equation("u_t = lap(u)", axes=3).dictionary["diffusion"].terms == ("u_xx", "u_yy", "u_zz")
 
@@ -202,6 +206,7 @@ def test_typeset_signs_and_text() -> None:
         LinearTerms(),
         LinearTerms(("u",), ("D*u_xx", "E*u_yyyy"), (0.01, -1e-5)),
         CoupledLinearTerms(),
+        CoupledLinearTerms(("u", "v"), ("u", "v"), ("v", "c*u_xx"), (1.0, 1.0)),
         CoupledLinearTerms(
             ("u", "v", "w"), ("u", "v", "w", "u"), ("v_x", "D*v_xx", "w_xx", "w_x"), (0.3, 0.01, 0.02, 0.01)
         ),
@@ -218,6 +223,16 @@ def test_schrodinger_keeps_its_mass() -> None:
     query = Query(u0, Setting(Grid.box((32,), 6.0), equation(SCHRODINGER).equation.channels, {}), 1.0)
     after = run(splitting("strang x8").programs(query, dictionary), dictionary, query)
     assert abs((after**2).sum() / (u0**2).sum() - 1) < 1e-12
+
+
+def test_a_wave_turns_its_modes() -> None:
+    """u_tt = c u_xx: u = cos(ω t) sin(k x) with ω = √c k, and the mean of v only shifts u."""
+    split, cells = equation("u_t = v; v_t = c*u_xx"), 24
+    x = 2 * np.pi * (np.arange(cells) + 0.5) / cells
+    u0 = np.stack([np.sin(3 * x), np.full(cells, 0.2)])[None]
+    query = Query(u0, Setting(Grid.box((cells,), 2 * np.pi), split.equation.channels, {"c": 4.0}), 7.0)
+    after = run(splitting("lie").programs(query, split.dictionary), split.dictionary, query)[0]
+    assert np.abs(after[0] - np.cos(6 * 7.0) * np.sin(3 * x) - 0.2 * 7.0).max() < 1e-12
 
 
 def test_the_exponential_of_small_matrices() -> None:
@@ -281,6 +296,14 @@ def test_errors_point_at_the_place() -> None:
         equation("u_t = D*u^2 +u_q")
     with pytest.raises(HyCOPError, match=r"line 2, column 7"):
         equation("u_t = u_xx\nv_t = w_x")
+    with pytest.raises(HyCOPError, match=r"column 18 .*: this is a derivative of 'w', which has no equation"):
+        equation("u_t = D*lap(u) + dx(w)")  # it would vanish in silence
+    with pytest.raises(HyCOPError, match=r"write a channel for u_t, as u_t = v; v_t = …"):
+        equation("u_tt = c*u_xx")
+    with pytest.raises(HyCOPError, match="bring all terms but u_t to the right"):
+        equation("u_t + 6*u*u_x = 0")
+    with pytest.raises(HyCOPError, match="the real and the imaginary part as two channels"):
+        equation("u_t = 0.5j*u_xx")
     with pytest.raises(HyCOPError, match="60 brackets"):
         equation("u_t = " + "(" * 70 + "u" + ")" * 70)
     with pytest.raises(HyCOPError, match="2001 characters"):

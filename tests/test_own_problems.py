@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
+from hycop.boundary import Dirichlet
 from hycop.errors import HyCOPError, LostSampleError
 from hycop.experiments import frontier
 from hycop.formula import equation
 from hycop.grid import Array
-from hycop.primitives import HELD, OFFERED
+from hycop.metrics import rel_l2
+from hycop.primitives import HELD, OFFERED, MusclAdvection, VariableDiffusion
 from hycop.problems import PROBLEMS, find_problem, own_problem, register
 from hycop.problems.initial_conditions import Wave
 from hycop.query import Setting
+from hycop.references import VariableReference
 from hycop.references.fourier import interpolate
 from hycop.surrogate import HyCOP
 from tests.helpers import hycop_command
@@ -184,27 +188,63 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-@dataclass(frozen=True)
-class Burst:
-    """A reaction that has no solution after t = 0.01."""
-
-    advances = frozenset({"reaction"})
-    order = 1.0
-
-    def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
-        return np.where(duration.reshape(-1, 1, 1) > 0.01, np.nan, u)
-
-    def work(self, u: Array, duration: Array, setting: Setting) -> Array:
-        return np.ones(setting.batch)
-
-
 def test_a_truth_that_blows_up_says_what_to_do() -> None:
+    """u_t = a u^3 has no solution after t = 1/(2 a u^2)."""
     split = equation("u_t = D*u_xx + a*u^3", name="blow-up")
     ranges = {"D": (1e-3, 2e-3), "a": (5.0, 6.0)}
-    parts = split.dictionary.swapping("reaction", Burst())
-    mine = own_problem(split.equation, parts, ranges=ranges, initial={"u": Wave(1, 2)}, time=(1.0, 2.0), shape=(16,))
+    mine = split.problem(ranges=ranges, initial={"u": Wave(1, 2)}, time=(1.0, 2.0), shape=(16,))
     with pytest.raises(LostSampleError, match=r"shorter time, or a solver of yours as truth="):
         mine.sample(2, "train", 0)
+
+
+def test_coefficients_may_be_drawn_as_fields() -> None:
+    """A wind that varies in space, between an inflow of a given value and an outflow."""
+    split = equation("u_t = -cx*u_x + Dx*u_xx", name="windy")
+    parts = split.dictionary.swapping("advection", MusclAdvection()).swapping("diffusion", VariableDiffusion())
+    ranges = {"cx": lambda draw, box: 0.2 + 0.3 * Wave(1, 1)(draw, box), "Dx": (1e-2, 2e-2)}
+    ends = [(Dirichlet(1.0), "outflow")]
+    mine = own_problem(
+        split.equation, parts, ranges=ranges, initial={"u": Wave(1, 1)}, time=(0.2, 0.4), shape=32, boundary=ends
+    )
+    whole = mine.sample(4, "train", 3)
+    assert whole.setting.fields["cx"].shape == (4, 32) and np.ptp(whole.setting.fields["cx"], axis=1).min() > 0.1
+    assert whole.setting.params["Dx"].shape == (4,) and "cx varies in space" in mine._repr_html_()
+    assert np.array_equal(mine.sample(2, "train", 3, estimated=0).states, whole.states[:2])
+    trusted = VariableReference(frozenset({"advection", "diffusion"}), refinement=8)
+    times, fine = whole.times[:, 1:], trusted.fine_state(whole.states[:, 0], whole.setting)
+    found = trusted.averages(fine, whole.setting, times)
+    assert rel_l2(whole.states[:, 1], found[:, 0], whole.setting).max() < 0.02
+
+
+def test_mistakes_of_own_functions_are_one_line() -> None:
+    split = equation("u_t = D*u_xx")
+    given = {"ranges": {"D": (1e-2, 2e-2)}, "initial": {"u": Wave(1, 1)}, "time": (0.1, 0.2), "shape": (16,)}
+    with pytest.raises(HyCOPError, match=r"truth: the function .* raised ZeroDivisionError"):
+        split.problem(**given, truth=lambda u, setting, duration: 1 // 0).sample(1)
+    for wrong, said in (("truth", "give a function"), ("refinement", "whole number"), ("at", "at is -1: a positive")):
+        with pytest.raises(HyCOPError, match=said):
+            split.problem(**given, **{wrong: -1})
+
+
+TEXTBOOK: Mapping[str, tuple[str, Mapping[str, tuple[float, float]], float]] = {
+    "korteweg-de-vries": ("u_t = -6*u*u_x - d*u_xxx", {"d": (5e-4, 1e-3)}, 0.1),
+    "cahn-hilliard": ("u_t = dx(dx(u^3 - u)) - g*u_xxxx", {"g": (2e-3, 5e-3)}, 0.02),
+    "klein-gordon": ("u_t = v; v_t = c*u_xx - m*u - b*u^3", {"c": (0.5, 1), "m": (0.5, 1), "b": (0, 1)}, 1.0),
+    "fitzhugh-nagumo": ("u_t = D*u_xx + u - u^3/3 - w; w_t = e*(u + 0.7 - 0.8*w)", {"D": (0, 0.01), "e": (0, 1)}, 1.0),
+}
+
+
+@pytest.mark.parametrize("case", TEXTBOOK)
+def test_the_truth_of_a_formula_converges(case: str) -> None:
+    """Also where a splitting into its processes is hard to bring to convergence, or unstable."""
+    text, ranges, time = TEXTBOOK[case]
+    split = equation(text, name=case)
+    initial = {channel.name: Wave(1, 1) for channel in split.equation.channels}
+    mine = split.problem(ranges=ranges, initial=initial, time=(0.5 * time, time), shape=(45,))
+    whole = mine.sample(3, "train", 0)
+    assert whole.reference_error is not None and whole.reference_error < 1e-5
+    again = mine.sample(2, "train", 0, estimated=0)  # each sample takes the steps that it needs, whatever the others do
+    assert np.array_equal(again.states, whole.states[:2])
 
 
 def test_own_problems_on_the_command_line(folder: Path) -> None:
@@ -218,6 +258,8 @@ def test_own_problems_on_the_command_line(folder: Path) -> None:
         (("problems", "own.py:split"), "not a problem"),
         (("problems", "own.py:nothing"), "unknown problem 'nothing'"),
         (("problems", "missing.py:problem"), "no such file"),
+        (("problems", "own.py"), "own.py:problem"),
+        (("problems", "mine"), "--with file.py for a run"),
         (("data", "own.py:problem", "x.nc", "--split", "nowhere"), "nowhere"),
     ):
         result = hycop_command(*words, folder=folder)
@@ -225,6 +267,9 @@ def test_own_problems_on_the_command_line(folder: Path) -> None:
     (folder / "broken.py").write_text("1 / 0")
     broken = hycop_command("problems", "broken.py:problem", folder=folder)
     assert broken.returncode == 2 and "ZeroDivisionError" in broken.stderr
+    (folder / "garbled.py").write_text("import hycop\nhycop.equation('u_t = u_xx +* u')")
+    garbled = hycop_command("problems", "garbled.py:problem", folder=folder)
+    assert garbled.returncode == 2 and garbled.stderr.startswith("hycop: garbled.py: equation, column 12")
 
 
 def test_a_run_with_own_primitives_needs_their_file(folder: Path) -> None:

@@ -99,6 +99,8 @@ def data(
         f"{file}: {counted(samples, 'sample')} of {name}/{split} on {cells}, truth by {made.reference} with "
         + ("no estimate of its error" if error is None else f"an estimated error of {error:.1e}"),
     )
+    if error is not None and error > DOUBTFUL:
+        say(f"this truth is {error:.0%} wrong by its own estimate: take a shorter time, more cells or another truth")
     report_json(
         json_file,
         {
@@ -112,6 +114,9 @@ def data(
         },
     )
 
+
+DOUBTFUL = 0.01
+"""Estimated error of a truth of which ``hycop data`` warns."""
 
 MetricOption = Annotated[list[str] | None, typer.Option(help=f"Metric, repeatable; rel_l2 and {SPLITTING} by default.")]
 RefinementOption = Annotated[

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import cast
 
-from hycop.errors import InvalidInputError, UnknownNameError
+from hycop.errors import HyCOPError, InvalidInputError, UnknownNameError
 from hycop.primitive import Primitive
 
 REQUIRED = ("advances", "order", "flow", "work")
@@ -49,8 +49,8 @@ def load_module(place: str) -> ModuleType:
     try:
         with _importing_from(str(file.resolve().parent) if is_file else os.getcwd()):
             return _module_from_file(file) if is_file else importlib.import_module(place)
-    except InvalidInputError:
-        raise
+    except HyCOPError as error:
+        raise InvalidInputError(f"{place}: {error}") from error
     except (Exception, SystemExit) as error:
         if isinstance(error, ModuleNotFoundError) and error.name and f"{place}.".startswith(f"{error.name}."):
             raise InvalidInputError(

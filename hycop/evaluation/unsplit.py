@@ -11,7 +11,7 @@ from hycop.errors import InvalidInputError
 from hycop.evaluation.contender import Composed
 from hycop.evaluation.opponents import errors_of
 from hycop.grid import Array
-from hycop.primitive import Primitive
+from hycop.primitive import Primitive, is_linear
 from hycop.primitives.exponential import ExponentialRungeKutta
 from hycop.query import Query
 from hycop.schemes import splitting
@@ -55,9 +55,9 @@ def ladder(parts: Sequence[Primitive], whole: Primitive | None = None) -> tuple[
     """
     if whole is not None:
         return tuple(_courant_ladder(whole))
-    if not all(hasattr(part, "symbol") or hasattr(part, "rate") for part in parts):
+    if not all(is_linear(part) or hasattr(part, "rate") for part in parts):
         return ()
-    if all(hasattr(part, "symbol") for part in parts):
+    if all(map(is_linear, parts)):
         return (Rung(ExponentialRungeKutta(tuple(parts)), "exact", 1.0),)
     found = []
     for stages in STAGES:

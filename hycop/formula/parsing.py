@@ -98,14 +98,24 @@ def _sides(place: Place) -> tuple[str, Place]:
     if "=" in right:
         raise place.error(len(left) + 1 + right.index("="), "there is a second '='; separate equations by ';'")
     match = _LEFT.fullmatch(left)
-    if match is None:
-        raise place.error(0, f"the left-hand side is {left.strip()!r:.30}; it must be a channel with _t, as u_t")
+    if match is None or match[1].endswith("_t"):
+        raise place.error(0, f"the left-hand side is {left.strip()!r:.30}; {_left_advice(left)}")
     name = match[1]
     if keyword.iskeyword(name) or name in RESERVED:
         raise place.error(0, f"'{name}' cannot be the name of a channel")
     if not right.strip():
         raise place.error(len(left) + 1, "the right-hand side is empty")
     return name, Place(right, place.line, place.column + len(left) + 1, place.lines)
+
+
+def _left_advice(left: str) -> str:
+    """What to write instead of a left-hand side that is no channel with _t."""
+    twice = re.fullmatch(r"\s*([^\W\d_]\w*?)_t_?t\s*", left, re.ASCII)
+    if twice:
+        return f"write a channel for {twice[1]}_t, as {twice[1]}_t = v; v_t = …"
+    if re.search(r"[^\W\d_]\w*_t\b", left, re.ASCII):
+        return "bring all terms but u_t to the right"
+    return "it must be a channel with _t, as u_t"
 
 
 def _axes_of(trees: Sequence[tuple[Place, ast.expr]]) -> int:
@@ -241,12 +251,17 @@ class _Reader:
             raise self._error(node, f"'{name}' needs brackets, as {name}({self.channels[0]})")
         unknown = re.fullmatch(r"([^\W\d]\w*)_([xyz]+)", name, re.ASCII)
         if unknown:
-            known = ", ".join(f"{each}_t" for each in self.channels)
-            raise self._error(node, f"'{name}' is a derivative of '{unknown[1]}', which has no equation ({known} have)")
+            raise self._error(node, f"'{name}' is a derivative of '{unknown[1]}', {self._without_equation}")
         check_name(self.place, node, name)
         return Polynomial.atom(Atom(name))
 
+    @property
+    def _without_equation(self) -> str:
+        return f"which has no equation (there is {', '.join(f'{each}_t' for each in self.channels)})"
+
     def _call(self, node: ast.expr, name: str, inner: ast.expr) -> Polynomial:
+        if name == LAPLACIAN or name in DERIVATIVES:
+            self._check_varies(node, self.read(inner))
         if name == LAPLACIAN:
             letters: tuple[str, ...] = AXES[: self.axes]
             total = Polynomial({})
@@ -262,6 +277,13 @@ class _Reader:
                 return self._finite(argument.constant, abs if name == "abs" else getattr(math, name))
             return Polynomial.function(f"{name}({argument.text})", argument)
         raise self._error(node, f"the function '{name}' is not possible; use {listed_functions()}, lap, dx, dy, dz")
+
+    def _check_varies(self, node: ast.expr, inner: Polynomial) -> None:
+        """Refuses derivatives of coefficients: a channel whose name is wrong would vanish in silence."""
+        atoms = [atom for monomial in inner.terms for atom, _ in monomial]
+        names = [name for atom in atoms for name in atom.coefficients]
+        if names and not any(atom.channels for atom in atoms):
+            raise self._error(node, f"this is a derivative of '{names[0]}', {self._without_equation}")
 
     def _steep(self, node: ast.expr, polynomial: Polynomial) -> Polynomial:
         for monomial in polynomial.terms:

@@ -91,6 +91,11 @@ class Piece:
         return len(self.fields) == 1 and self.fields[0][2] == 1 and self.derivatives > 0 and not self.has_function
 
     @property
+    def multiple(self) -> bool:
+        """Whether it is a multiple of one channel."""
+        return len(self.fields) == 1 and self.fields[0][1:] == ("", 1) and not self.has_function
+
+    @property
     def own(self) -> bool:
         """Whether it is a derivative of the channel that it acts on."""
         return self.linear and self.fields[0][0] == self.target
@@ -235,6 +240,7 @@ def _processes(pieces: Sequence[Piece], channels: Sequence[str], first_order: Fi
     they then share their transforms. So are those of one channel where one of them alone would be ill-posed."""
     apart = LINEAR[1] if first_order == "conservative" else None
     linear = [piece for piece in pieces if piece.linear and piece.kind != apart]
+    linear += _waves(pieces)
     kinds = {piece.kind for piece in linear}
     alone = len(channels) == 1 and not any(piece.backwards for piece in pieces)
     shared = None if alone or len(kinds) == 1 else TOGETHER
@@ -246,6 +252,19 @@ def _processes(pieces: Sequence[Piece], channels: Sequence[str], first_order: Fi
         kind = TRANSPORT if smooth and piece.kind == FLUX and not piece.has_function else piece.kind
         out.setdefault(shared if shared and piece in linear else kind, []).append(piece)
     return out
+
+
+def _waves(pieces: Sequence[Piece]) -> list[Piece]:
+    """Multiples of other channels that make waves with a derivative: u_t = v beside v_t = c*u_xx. One without the other
+    is unstable in long steps; together they only turn the modes."""
+    pulls = {(piece.fields[0][0], piece.target) for piece in pieces if piece.linear and not piece.own}
+    return [
+        piece
+        for piece in pieces
+        if piece.multiple
+        and (piece.target, piece.fields[0][0]) in pulls
+        and (piece.fields[0][0], piece.target) not in pulls
+    ]
 
 
 _ORDER = (*LINEAR.values(), COUPLING, FLUX, TRANSPORT, REACTION)

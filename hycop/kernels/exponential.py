@@ -10,6 +10,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from hycop.kernels.mode_matrices import ModeMatrices, matrix_functions
+
 Array = npt.NDArray[Any]
 
 TAYLOR_TERMS = 18
@@ -22,11 +24,12 @@ INVERSE_FACTORIALS = tuple(1.0 / factorial(power + 3) for power in range(TAYLOR_
 class Tableau(NamedTuple):
     """One step of v' = λ v + N(v): stage i is V_i = factor_i·v + Σ_j weights_i[j]·N(V_j), the last row is the result.
 
-    The first stage is v itself. Factors and weights have the shape of z; a weight is missing where it is zero.
+    The first stage is v itself. Factors and weights have the shape of z, and are matrices where z is; a weight is
+    missing where it is zero.
     """
 
-    factors: Sequence[Array]
-    weights: Sequence[Mapping[int, Array]]
+    factors: Sequence[Any]
+    weights: Sequence[Mapping[int, Any]]
 
     def take(self, samples: slice) -> Tableau:
         rows = [{j: weight[samples] for j, weight in row.items()} for row in self.weights]
@@ -51,25 +54,28 @@ def _phi(z: Array, exponential: Array, phi: Array) -> None:
             phi[2, i] = (phi[1, i] - 0.5) / x
 
 
-def phi_functions(z: Array, exponential: Array) -> tuple[Array, Array, Array]:
-    """φ₁ = (e^z − 1)/z, φ₂ = (φ₁ − 1)/z, φ₃ = (φ₂ − ½)/z, given e^z; z real or complex.
+def phi_functions(z: Any, exponential: Any) -> tuple[Any, Any, Any]:
+    """φ₁ = (e^z − 1)/z, φ₂ = (φ₁ − 1)/z, φ₃ = (φ₂ − ½)/z, given e^z; z real, complex or matrices.
 
     The quotients cancel for small |z|: there a Taylor series of φ₃, and the others from it, which cancels nothing.
     """
+    if isinstance(z, ModeMatrices):
+        _, *phis = matrix_functions(z)
+        return phis[0], phis[1], phis[2]
     phi = np.empty((3, z.size), dtype=z.dtype)
     _phi(z.reshape(-1), exponential.reshape(-1), phi)
     phi1, phi2, phi3 = phi.reshape(3, *z.shape)
     return phi1, phi2, phi3
 
 
-def _two_stages(h: Array, z: Array, half: Array) -> Tableau:
+def _two_stages(h: Array, z: Any, half: Any) -> Tableau:
     """ETDRK2: Cox & Matthews, eq. 22."""
     full = half * half
     phi1, phi2, _ = phi_functions(z, full)
     return Tableau([full, full], [{0: h * phi1}, {0: h * (phi1 - phi2), 1: h * phi2}])
 
 
-def _three_stages(h: Array, z: Array, half: Array) -> Tableau:
+def _three_stages(h: Array, z: Any, half: Any) -> Tableau:
     """ETDRK3: Cox & Matthews, eq. 23–25."""
     full = half * half
     middle, *_ = phi_functions(0.5 * z, half)
@@ -78,7 +84,7 @@ def _three_stages(h: Array, z: Array, half: Array) -> Tableau:
     return Tableau([half, full, full], [{0: 0.5 * h * middle}, {0: -h * phi1, 1: 2.0 * h * phi1}, last])
 
 
-def _four_stages(h: Array, z: Array, half: Array) -> Tableau:
+def _four_stages(h: Array, z: Any, half: Any) -> Tableau:
     """ETDRK4: Cox & Matthews, eq. 26–29."""
     full = half * half
     middle, *_ = phi_functions(0.5 * z, half)
@@ -90,6 +96,6 @@ def _four_stages(h: Array, z: Array, half: Array) -> Tableau:
     return Tableau([half, half, full, full], rows)
 
 
-TABLEAUS: Mapping[int, Callable[[Array, Array, Array], Tableau]] = {2: _two_stages, 3: _three_stages, 4: _four_stages}
+TABLEAUS: Mapping[int, Callable[[Array, Any, Any], Tableau]] = {2: _two_stages, 3: _three_stages, 4: _four_stages}
 """By the number of stages, which is the order: (h, z = h·λ, e^{z/2}) → tableau. With λ = 0 they are Heun's method,
 Kutta's of third order and the classical one."""

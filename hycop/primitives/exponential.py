@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from hycop.errors import IncompatibleError, InvalidInputError
 from hycop.grid import Array
 from hycop.kernels.exponential import TABLEAUS, Tableau
 from hycop.kernels.exponential_line import Lines
+from hycop.kernels.mode_matrices import ModeMatrices, matrix_functions
 from hycop.kernels.spectral import from_modes, to_modes
 from hycop.primitive import (
     ALL_CHANNELS,
@@ -24,12 +25,15 @@ from hycop.primitive import (
     depends_on_batch,
     fewest_cells,
     flow_of,
+    is_linear,
     is_reversible,
     is_value,
     order_of_rate,
     rate_of,
     sub_steps,
     transform_work,
+    transforms_of,
+    update_work,
     work_of_rate,
 )
 from hycop.primitives.advection import SpectralAdvection
@@ -51,7 +55,8 @@ NUDGE, ITERATIONS = 1e-6, 3
 class ExponentialRungeKutta:
     """u_t = L u + N(u), unsplit: all processes of its ``parts`` at once, which may be any primitives.
 
-    L is the sum of the parts with a ``symbol``, and is exact; N is the sum of the rates of the others. In modes, with
+    L is the sum of the parts with a ``symbol``, or with ``mode_matrices``, which couple channels (on periodic boxes),
+    and is exact; N is the sum of the rates of the others. In modes, with
     z = hL, stages are V_i = e^{c_i z}·v + h Σ_j a_ij(z)·N(V_j): ETDRK2, 3 or 4 by the number of ``stages``, with the
     φ functions of complex z to rounding. Without a part of either kind it is exact, or a classical Runge–Kutta method.
     If N is one part with ``quadratic``, on a periodic line, all stages stay in modes.
@@ -68,13 +73,11 @@ class ExponentialRungeKutta:
     reach: float | None = None
     dealias: bool = False
 
-    scheme_version: ClassVar[int] = 2
-
     def __post_init__(self) -> None:
         if not isinstance(self.parts, tuple) or not self.parts:
             raise InvalidInputError("ExponentialRungeKutta: parts is empty or no tuple: give at least one primitive")
         for part in self.parts:
-            if not hasattr(part, "symbol") and not hasattr(part, "rate"):
+            if not is_linear(part) and not hasattr(part, "rate"):
                 raise IncompatibleError(
                     f"ExponentialRungeKutta: part {type(part).__name__} has neither a symbol nor a rate; add one"
                 )
@@ -88,13 +91,18 @@ class ExponentialRungeKutta:
             raise InvalidInputError(f"reach is {self.reach}: it must be positive")
 
     @property
+    def scheme_version(self) -> int:
+        """Until 2, parts with ``mode_matrices`` belonged to N."""
+        return 3 if self._coupled else 2
+
+    @property
     def advances(self) -> frozenset[str]:
         return frozenset().union(*(part.advances for part in self.parts))
 
     @property
     def order(self) -> float | None:
         """The order of the method, or of the least accurate part in space."""
-        in_space = [part.order if hasattr(part, "symbol") else order_of_rate(part) for part in self.parts]
+        in_space = [part.order if is_linear(part) else order_of_rate(part) for part in self.parts]
         if None in in_space:
             return None
         in_time = EXACT if not self._others else float(self.stages)
@@ -110,7 +118,8 @@ class ExponentialRungeKutta:
 
     @property
     def boundaries(self) -> frozenset[str]:
-        return frozenset.intersection(*map(boundaries_of, self.parts))
+        known = frozenset.intersection(*map(boundaries_of, self.parts))
+        return known & {"periodic"} if self._coupled else known
 
     @property
     def reversible(self) -> bool:
@@ -130,8 +139,17 @@ class ExponentialRungeKutta:
 
     @cached_property
     def _others(self) -> tuple[Any, ...]:
-        """The parts without a symbol."""
-        return tuple(part for part in self.parts if not hasattr(part, "symbol"))
+        """The parts that are not linear."""
+        return tuple(part for part in self.parts if not is_linear(part))
+
+    @cached_property
+    def _coupled(self) -> tuple[Any, ...]:
+        """The parts with a matrix for every mode."""
+        return tuple(part for part in self.parts if is_linear(part) and not hasattr(part, "symbol"))
+
+    @cached_property
+    def _mixes(self) -> bool:
+        return any(getattr(part, "mixes_channels", True) for part in self._coupled)
 
     def _in_modes(self, setting: Setting) -> bool:
         """Whether N is a part with ``quadratic`` on a periodic line, which needs no point values outside it."""
@@ -140,6 +158,7 @@ class ExponentialRungeKutta:
             and len(self.parts) > 1
             and hasattr(self._others[0], "quadratic")
             and not self.dealias
+            and not self._coupled
             and setting.grid.boundary == ("periodic",)
         )
 
@@ -155,6 +174,8 @@ class ExponentialRungeKutta:
         return None if not found else sum(found[1:], start=found[0])
 
     def _nonlinear(self, u: Array, setting: Setting) -> Array:
+        if not self._others:
+            return np.zeros(u.shape)
         total: Array = self._others[0].rate(u, setting)
         for part in self._others[1:]:
             total = total + part.rate(u, setting)
@@ -162,13 +183,14 @@ class ExponentialRungeKutta:
 
     def rate(self, u: Array, setting: Setting) -> Array:
         linear = self._linear(setting)
-        if linear is None:
-            return self._nonlinear(u, setting)
-        return rate_of(linear, u) + self._nonlinear(u, setting) if self._others else rate_of(linear, u)
+        rates = [] if linear is None else [rate_of(linear, u)]
+        rates += [part.rate(u, setting) for part in self._coupled]
+        rates += [self._nonlinear(u, setting)] if self._others else []
+        return sum(rates[1:], start=rates[0])
 
     def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
         tau, linear = checked_duration(duration, setting, self.reversible), self._linear(setting)
-        if not self._others:
+        if not self._others and not self._coupled:
             assert linear is not None
             return flow_of(linear, u, tau)
         steps = self._steps(u, tau, setting)
@@ -185,6 +207,8 @@ class ExponentialRungeKutta:
         """Each stage takes the rates of N and, with an L, a transform pair unless N stays in modes; the state at the
         end takes half of one, and the estimate of the fastest rate a few rates more."""
         pair = transform_work(setting) if len(self._others) < len(self.parts) else np.zeros(setting.batch)
+        if self._mixes:
+            pair = pair + update_work(setting, len(setting.channels))
         if not self._others:
             return pair
         tau = np.broadcast_to(np.asarray(duration, dtype=np.float64), (setting.batch,))
@@ -196,7 +220,7 @@ class ExponentialRungeKutta:
     def _steps(self, u: Array, duration: Array, setting: Setting) -> Array:
         """Steps of each sample: one for a state that is NaN."""
         steps = np.full(setting.batch, self.steps)
-        if self.reach is None:
+        if self.reach is None or not self._others:
             return steps
         with np.errstate(all="ignore"):
             wanted = np.abs(duration) * self.fastest(u.astype(np.float64, copy=False), setting) / self.reach
@@ -262,17 +286,32 @@ class _March:
         linear = method._linear(setting)
         self.transforms = () if linear is None else linear.transforms
         h = step.reshape((-1,) + (1,) * (len(self.shape) - 1))
-        z: Array = np.zeros_like(h)
-        half: Array = np.ones_like(h)
+        z: Any = np.zeros_like(h)
+        half: Any = np.ones_like(h)
         for axis, rate in enumerate(() if linear is None else linear.rates):
             along = self._along(rate, axis)
             half = half * np.exp(0.5 * h * along)  # the exponential of a sum is cheapest as a product over the axes
             z = z + h * along
+        if method._coupled:
+            self.transforms = transforms_of(setting.grid)
+            z, half = self._mixed(z, h)
         self.tableau = TABLEAUS[method.stages](h, z, half)
         self.kept = self._kept() if method.dealias else None
         self.lines = None
         if method._in_modes(setting):
             self.lines = Lines.of(self.tableau, method._others[0].quadratic(setting))
+
+    def _mixed(self, z: Array, h: Array) -> tuple[Any, Any]:
+        """z with the parts that have a matrix for every mode, and e^{z/2}: arrays if no part mixes channels."""
+        found: Array = sum(part.mode_matrices(self.setting) for part in self.method._coupled)
+        diagonal = z + h * np.moveaxis(np.diagonal(found, axis1=-2, axis2=-1), -1, 1)
+        if not self.method._mixes:
+            return diagonal, np.exp(0.5 * diagonal)
+        entries = np.moveaxis(found, (-2, -1), (0, 1)) * h[:, 0]
+        for place in range(self.shape[1]):
+            entries[place, place] = diagonal[:, place]
+        whole = ModeMatrices(np.ascontiguousarray(entries, dtype=np.complex128))
+        return whole, matrix_functions(0.5 * whole)[0]
 
     def _along(self, rate: Array, axis: int) -> Array:
         """Rates (batch, modes) of an axis, to be multiplied with modes; the last Fourier axis has half of them."""
@@ -313,7 +352,8 @@ class _March:
             rates.append(self._rate(stage.copy() if stage is v else stage, setting))
             stage = factor * v
             for j, weight in weights.items():
-                stage += np.multiply(weight, rates[j], out=scratch)
+                mixes = isinstance(weight, ModeMatrices)
+                stage += weight * rates[j] if mixes else np.multiply(weight, rates[j], out=scratch)
         return stage
 
     def _rate(self, modes: Array, setting: Setting) -> Array:

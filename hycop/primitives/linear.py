@@ -34,7 +34,7 @@ TAYLOR = 14
 
 
 def _parsed(primitive: LinearTerms | CoupledLinearTerms) -> tuple[Term, ...]:
-    """The terms, each one derivative of one channel."""
+    """The terms, each one derivative of one channel; among coupled ones also multiples of a channel."""
     name = type(primitive).__name__
     if not primitive.terms or len(primitive.terms) != len(primitive.amounts):
         raise InvalidInputError(f"{name}: as many amounts as terms are needed, at least one")
@@ -42,14 +42,15 @@ def _parsed(primitive: LinearTerms | CoupledLinearTerms) -> tuple[Term, ...]:
         raise InvalidInputError(f"{name}: amounts are {primitive.amounts}: finite numbers are needed")
     found = tuple(Term.parse(text, primitive.state) for text in primitive.terms)
     for text, term in zip(primitive.terms, found, strict=True):
-        if term.degree != 1 or not term.factors[0].derivative:
+        plain = isinstance(primitive, LinearTerms) and not term.factors[0].derivative if term.factors else True
+        if term.degree != 1 or plain:
             raise InvalidInputError(f"{name}: term '{text:.60}' is not a derivative of one channel, as D*u_xx")
     return found
 
 
 def _axes(terms: tuple[Term, ...]) -> int:
     """As many axes as the derivatives need."""
-    return max(1 + AXES.index(letter) for term in terms for letter in term.factors[0].derivative)
+    return max((1 + AXES.index(letter) for term in terms for letter in term.factors[0].derivative), default=1)
 
 
 def _along(grid: Grid, axis: int, order: int) -> Array:
@@ -154,7 +155,8 @@ class CoupledLinearTerms:
 
     ``terms[k]`` is a text such as ``Du*u_xx`` or ``v_xx``, which acts on the channel ``targets[k]`` with the number
     ``amounts[k]``. Diffusion of several species is one pass; Schrödinger's equation i ψ_t = −½ ∇²ψ, written as
-    u_t = −½ ∇²v, v_t = ½ ∇²u, is a rotation of each pair of modes, which keeps Σ u² + v². Exact, on periodic boxes.
+    u_t = −½ ∇²v, v_t = ½ ∇²u, is a rotation of each pair of modes, which keeps Σ u² + v². Terms without a derivative
+    are possible too: u_t = v, v_t = c u_xx is a wave. Exact, on periodic boxes.
     """
 
     state: tuple[str, ...] = ("u", "v")
@@ -164,7 +166,6 @@ class CoupledLinearTerms:
     process: str = "linear terms"
 
     order: ClassVar[float] = EXACT
-    conserves: ClassVar[frozenset[str]] = ALL_CHANNELS
     boundaries: ClassVar[frozenset[str]] = frozenset({"periodic"})
     reversible: ClassVar[bool] = False
 
@@ -181,7 +182,19 @@ class CoupledLinearTerms:
     def advances(self) -> frozenset[str]:
         return frozenset({self.process})
 
-    def _matrices(self, setting: Setting) -> Array:
+    @property
+    def conserves(self) -> frozenset[str]:
+        """Channels of which all terms are derivatives."""
+        pairs = zip(self.targets, self.parsed, strict=True)
+        lost = {target for target, term in pairs if not term.factors[0].derivative}
+        return frozenset(self.state) - lost if lost else ALL_CHANNELS
+
+    @property
+    def mixes_channels(self) -> bool:
+        pairs = zip(self.targets, self.parsed, strict=True)
+        return any(term.factors[0].channel != target for target, term in pairs)
+
+    def mode_matrices(self, setting: Setting) -> Array:
         """A (batch, *modes, channel, channel), modes as ``rfftn`` orders them."""
         names, grid = [channel.name for channel in setting.channels], setting.grid
         missing = [name for name in self.state if name not in names]
@@ -213,10 +226,10 @@ class CoupledLinearTerms:
 
     def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
         tau = checked_duration(duration, setting).reshape((-1,) + (1,) * (setting.grid.axes + 2))
-        return self._applied(u, exponential(tau * self._matrices(setting)))
+        return self._applied(u, exponential(tau * self.mode_matrices(setting), self.mixes_channels))
 
     def rate(self, u: Array, setting: Setting) -> Array:
-        return self._applied(u, self._matrices(setting))
+        return self._applied(u, self.mode_matrices(setting))
 
     def work(self, u: Array, duration: Array, setting: Setting) -> Array:
         return transform_work(setting) + update_work(setting, len(setting.channels))
@@ -225,13 +238,14 @@ class CoupledLinearTerms:
         return _example(seed, self)
 
 
-def exponential(matrices: Array) -> Array:
-    """exp of (…, n, n) matrices. For n = 2, m half the trace and q² = m² − det: e^m (cosh q + (A − m) sinh(q)/q)."""
+def exponential(matrices: Array, mixed: bool = True) -> Array:
+    """exp of (…, n, n) matrices, which are diagonal unless ``mixed``.
+
+    For n = 2, m half the trace and q² = m² − det: e^m (cosh q + (A − m) sinh(q)/q)."""
     n = matrices.shape[-1]
     if n == 1:
         return np.exp(matrices)
-    off = np.abs(matrices - matrices * np.eye(n)).max(initial=0.0)
-    if off == 0.0:
+    if not mixed:
         return np.exp(np.einsum("...ii->...i", matrices))[..., None] * np.eye(n)
     if n > 2:
         return _squared(matrices)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite, log2
@@ -13,7 +14,7 @@ from scipy import fft
 from hycop.errors import InvalidInputError
 from hycop.grid import AXES, BOUNDARIES, Array, Grid
 from hycop.kernels.polynomial import polynomial_kinetics
-from hycop.primitive import EXACT, checked_duration, sub_steps, update_work
+from hycop.primitive import EXACT, MOST_SUB_STEPS, checked_duration, sub_steps, update_work
 from hycop.query import Channel, Setting
 from hycop.terms import Evaluator, Term, cropped, diagonal_symbol, mirrored
 
@@ -22,6 +23,10 @@ REACH = 1.0
 
 TAYLOR_WORK = 12.0
 """Work of a Taylor series per channel-cell, in updates of Runge–Kutta kinetics that take the same time."""
+
+
+TAYLOR_STAGES = 6
+"""Evaluations of the rate that take as long as a Taylor series."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,7 @@ class SymbolicTerms:
 
     boundaries: ClassVar[frozenset[str]] = BOUNDARIES
     reversible: ClassVar[bool] = False
+    mixes_channels: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not len(self.targets) == len(self.terms) == len(self.amounts) or not self.terms:
@@ -95,6 +101,10 @@ class SymbolicTerms:
         return frozenset(self.state) - lost
 
     @property
+    def stages(self) -> int:
+        return TAYLOR_STAGES if self._pointwise else 4 if self._others else 1
+
+    @property
     def fewest_cells(self) -> int:
         return 1 if self._pointwise else 4
 
@@ -123,6 +133,21 @@ class SymbolicTerms:
                 f"{self.process}: a derivative along {max(letters)} needs more than {setting.grid.axes} axes"
             )
         return [names.index(name) for name in self.targets]
+
+    @property
+    def mode_matrices(self) -> Callable[[Setting], Array]:
+        """Diagonal ones, if all its terms scale modes and some have derivatives; else there is no such attribute."""
+        if self._others or self._pointwise:
+            raise AttributeError("mode_matrices: the terms do not scale the modes of their channels")
+        return self._mode_matrices
+
+    def _mode_matrices(self, setting: Setting) -> Array:
+        symbols = _Diagonal(self, setting).symbols
+        one = next(iter(symbols.values()))
+        out = np.zeros((*one.shape, len(setting.channels), len(setting.channels)))
+        for place, symbol in symbols.items():
+            out[..., place, place] = symbol
+        return out
 
     def rate(self, u: Array, setting: Setting) -> Array:
         out = Evaluator(self.parsed, setting).sum(u, self._places(setting), self.amounts)
@@ -162,11 +187,13 @@ class SymbolicTerms:
         return polynomial_kinetics(u, tau, weights, np.array(places), factors, degree)
 
     def _steps(self, u: Array, tau: Array, setting: Setting) -> Array:
-        """Runge–Kutta steps of each sample."""
+        """Runge–Kutta steps of each sample; none for a state that has grown without bound, which is lost anyway."""
         others = [self.parsed[k] for k in self._others]
         weights = np.abs([self.amounts[k] for k in self._others])
-        fastest = (Evaluator(others, setting).stiffness(u.astype(np.float64, copy=False)) * weights).sum(axis=1)
-        return sub_steps(tau * fastest / REACH)
+        with np.errstate(all="ignore"):
+            fastest = (Evaluator(others, setting).stiffness(u.astype(np.float64, copy=False)) * weights).sum(axis=1)
+            wanted = tau * fastest / REACH
+        return sub_steps(np.where(wanted <= MOST_SUB_STEPS, wanted, 0.0))
 
     def _runge_kutta(self, u: Array, tau: Array, setting: Setting, diagonal: _Diagonal) -> Array:
         """Lawson's method: the classical Runge–Kutta method for e^{−tL} u, L the diagonal part."""

@@ -49,7 +49,9 @@ def find_problem(name: str) -> Problem:
     'u_t + c·∇u = Σ D_i ∂_ii u + r u (1 − u)'
     """
     if name not in PROBLEMS:
-        raise UnknownNameError("problem", name, PROBLEMS)
+        if str(name).endswith(".py"):
+            raise InvalidInputError(f"{name} is a file: name the problem in it too, as {name}:problem")
+        raise UnknownNameError("problem", name, PROBLEMS, "(your own: file.py:name, or --with file.py for a run)")
     return PROBLEMS[name]
 
 

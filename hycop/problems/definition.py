@@ -18,6 +18,7 @@ from hycop.grid import Array, Grid
 from hycop.pde import Equation
 from hycop.primitive import bears_vacuum, boundaries_of, checked_boundaries
 from hycop.problems.draw import Draw, Intervals
+from hycop.problems.initial_conditions import Profile, box_of
 from hycop.query import Channel, Query, Setting
 from hycop.references import Reference, Subflows, error_estimate
 from hycop.version import __version__
@@ -47,13 +48,15 @@ BLOCK_BYTES = 32 * 2**20
 class Split:
     """A distribution of queries: intervals for each parameter, families of initial states, and the query times.
 
-    ``lengths`` are intervals for the length of each axis, where boxes differ from sample to sample.
+    ``lengths`` are intervals for the length of each axis, where boxes differ from sample to sample; ``fields`` are
+    profiles of the parameters that vary in space.
     """
 
     params: Mapping[str, Intervals]
     initial: Mapping[str, InitialCondition]
     time: tuple[float, float]
     lengths: tuple[Intervals, ...] | None = None
+    fields: Mapping[str, Profile] = field(default_factory=dict)
 
 
 class Settings(TypedDict, total=False):
@@ -340,6 +343,8 @@ class Problem:
         grid = Grid.box(shape, self.lengths, boundary, count)
         if split.lengths is not None:
             grid = Grid(shape, np.stack([draw.among(intervals) for intervals in split.lengths], axis=1), boundary)
+        box = box_of(grid)
+        params |= {name: np.broadcast_to(profile(draw, box), (count, *shape)) for name, profile in split.fields.items()}
         setting = Setting(grid, self.channels, params)
 
         def initial(grid: Grid) -> Array:
@@ -358,10 +363,11 @@ def _times(split: Split) -> str:
 
 
 def _ranges(split: Split) -> str:
-    return "; ".join(
+    intervals = [
         f"{name} in {' or '.join(f'[{low:g}, {high:g}]' for low, high in intervals)}"
         for name, intervals in split.params.items()
-    )
+    ]
+    return "; ".join([*intervals, *(f"{name} varies in space" for name in split.fields)])
 
 
 def _most_estimated(boundary: tuple[str, ...]) -> int:
