@@ -238,14 +238,19 @@ def run(
     *,
     refinement: int = 1,
     memory: int = MEMORY,
+    strict: bool = True,
+    members: int = 1,
 ) -> Array:
     """The states (batch, channel, *grid) at the end of each query's program (or of one program for all of them).
 
     Samples whose next step is of the same kind take it together. With a ``refinement`` the whole program runs on a grid
     that many times finer: the initial state is reconstructed once, the result restricted once. ``memory`` caps the
-    bytes in use: a larger batch runs in parts, with the same result to the bit.
+    bytes in use: a larger batch runs in parts, with the same result to the bit. ``strict`` and ``members`` as in
+    ``measure``.
     """
-    return _outcome(_checked(programs, dictionary, query), dictionary, query, refinement, memory, metered=False).states
+    programs = _checked(programs, dictionary, query, members)
+    done = _outcome(programs, dictionary, query, refinement, memory, metered=False, strict=strict, members=members)
+    return done.states
 
 
 def probe(dictionary: Dictionary, query: Query, refinement: int = 1) -> None:

@@ -370,6 +370,7 @@ def test_the_opponent_is_that_of_a_full_search_and_takes_fewer_runs(name: str, m
 
     solve = Composed.solve
     monkeypatch.setattr(Composed, "solve", counted)
+    monkeypatch.setattr(Composed, "states", lambda solver, asked: counted(solver, asked).states)
     found = Opponents(swe.dictionary, query, data.truth).rivals(query, work)
     assert found.splitting == min(errors, key=errors.__getitem__)
     assert sum(runs) < 0.15 * query.batch * len(offered)

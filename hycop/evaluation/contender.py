@@ -11,7 +11,7 @@ import numpy as np
 
 from hycop.dictionary import Dictionary
 from hycop.evaluation.variant import Variant
-from hycop.execution import Outcome, measure
+from hycop.execution import Outcome, measure, run
 from hycop.grid import Array
 from hycop.program import Program, ProgramBatch
 from hycop.query import Query
@@ -73,6 +73,10 @@ class Composed:
 
     def solve(self, query: Query) -> Outcome:
         return measure(self.programs(query), self.dictionary, query, refinement=self.refinement, strict=False)
+
+    def states(self, query: Query) -> Array:
+        """The states of ``solve`` alone: to measure the work takes a tenth of the time."""
+        return run(self.programs(query), self.dictionary, query, refinement=self.refinement, strict=False)
 
 
 @dataclass(frozen=True)

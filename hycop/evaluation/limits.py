@@ -44,7 +44,7 @@ def limit(
     scheme = splitting(LIMIT_SCHEME).within(cover)
 
     def states_of(substeps: int) -> Array:
-        return Composed(scheme.with_substeps(substeps), dictionary, refinement).solve(query).states
+        return Composed(scheme.with_substeps(substeps), dictionary, refinement).states(query)
 
     substeps, change, tolerance = 4, np.inf, 1e-7
     states = states_of(substeps)

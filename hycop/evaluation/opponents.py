@@ -266,7 +266,7 @@ class Opponents:
         found = self._known.get(scheme, np.empty(0))
         while found.size < count and found.sum() <= most * count and found.sum() < np.inf:
             part = slice(found.size, min(max(self._few, 2 * found.size), count))
-            states = self._composed(scheme).solve(self.query.take(part)).states
+            states = self._composed(scheme).states(self.query.take(part))
             errors = errors_of(self.error, states, self.truth[part], self.query.take(part))
             found = self._known[scheme] = np.append(found, errors)
         return float(found[:count].mean()) if found.size >= count else np.inf

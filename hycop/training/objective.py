@@ -10,7 +10,7 @@ import numpy as np
 
 from hycop.dictionary import Dictionary
 from hycop.evolution import LevenbergMarquardt, LMState, Optimizer, State, normal_equations
-from hycop.execution import distances, measure
+from hycop.execution import distances, measure, run
 from hycop.grid import Array
 from hycop.metrics import rel_l2, rel_l2_per_channel
 from hycop.policy import Inputs, Policy
@@ -93,17 +93,25 @@ class Objective:
 
     def outcomes(self, policy: Policy, thetas: Array) -> tuple[Array, Array]:
         """States (members, batch, channel, *grid) and work (members, batch) of every member."""
-        parts = [self.run(members, programs) for members, programs in self._populations(policy, thetas)]
+        parts = [
+            measure(programs, self.dictionary, self.query, refinement=self.refinement, strict=False, members=members)
+            for members, programs in self._populations(policy, thetas)
+        ]
         states, work = parts[0] if len(parts) == 1 else (np.concatenate(both) for both in zip(*parts, strict=True))
-        return states, work
+        return self._by_member(states), work.reshape(-1, self.query.batch)
 
-    def run(self, members: int, programs: ProgramBatch) -> tuple[Array, Array]:
-        """States and work of programs (members × batch), by members."""
-        states, work = measure(
-            programs, self.dictionary, self.query, refinement=self.refinement, strict=False, members=members
-        )
-        shape = (members, *self.truth.shape)
-        return states.astype(np.float64, copy=False).reshape(shape), work.reshape(shape[:2])
+    def states(self, policy: Policy, thetas: Array) -> Array:
+        """States (members, batch, channel, *grid) of every member."""
+        parts = [self.run(members, programs) for members, programs in self._populations(policy, thetas)]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def run(self, members: int, programs: ProgramBatch) -> Array:
+        """States of programs (members × batch), by members."""
+        states = run(programs, self.dictionary, self.query, refinement=self.refinement, strict=False, members=members)
+        return self._by_member(states)
+
+    def _by_member(self, states: Array) -> Array:
+        return states.astype(np.float64, copy=False).reshape(-1, *self.truth.shape)
 
     def losses(self, policy: Policy, thetas: Array) -> Array:
         """Losses (members, batch)."""
@@ -202,7 +210,7 @@ class Residuals:
         weights = np.broadcast_to(column, part.truth.shape).reshape(part.query.batch, -1)
         if self.state.phase == "linearise":
             return self._gram(part, thetas, weights).reshape(-1)
-        residuals = (part.outcomes(self.policy, thetas)[0] - part.truth).reshape(thetas.shape[0], -1)
+        residuals = (part.states(self.policy, thetas) - part.truth).reshape(thetas.shape[0], -1)
         return np.array([np.sum(weights.reshape(-1) * row**2) for row in residuals])
 
     def _gram(self, part: Objective, thetas: Array, weights: Array) -> Array:
@@ -218,7 +226,7 @@ class Residuals:
         steps = (stencil[1:] - durations[0])[np.arange(slots.size), :, slots]
         ops = np.tile(written.ops[:batch], (1 + slots.size, 1))
         programs = ProgramBatch(written.names, ops, stencil.reshape(len(ops), -1)).with_substeps(part.substeps)
-        residuals = (part.run(1 + slots.size, programs)[0] - part.truth).reshape(1 + slots.size, batch, -1)
+        residuals = (part.run(1 + slots.size, programs) - part.truth).reshape(1 + slots.size, batch, -1)
         gram, lost = np.zeros((len(thetas), len(thetas))), np.zeros(len(thetas), dtype=bool)
         for sample in range(batch):
             own = normal_equations(residuals[:, sample], weights[sample], steps[:, sample]).gram

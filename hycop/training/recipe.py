@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import islice
 from typing import Any, TypeAlias
@@ -41,8 +41,8 @@ from hycop.training.progress import Meter
 from hycop.training.selector import selector
 
 RIVAL = 1.5
-FEW = 32
-"""Queries on which every pattern is tried."""
+FEWEST, FEW = 8, 32
+"""Queries on which every pattern is tried, and on which the best are: half of them on twice as many, and so on."""
 
 START_DEVIATION = 0.125
 """Standard deviation of a random start."""
@@ -62,7 +62,7 @@ RIDGE = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Recipe:
-    """The parts of a run that do not change while it learns."""
+    """The parts of a run that do not change while it learns; errors and work of patterns that were ``_tried``."""
 
     objective: Objective
     allotment: Allotment
@@ -73,6 +73,7 @@ class Recipe:
     journal: Journal
     meter: Meter
     start: Start | None = None
+    _tried: dict[Pattern, tuple[Array, ...]] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def features(self) -> int:
@@ -177,7 +178,8 @@ class Recipe:
     @cached_property
     def _scored(self) -> list[tuple[float, int, str, Pattern]]:
         """Patterns within the allowed steps and work, with their untrained loss, length and origin. All are tried on
-        some queries, the best on all queries. Patterns of infinite loss count only if there are no others."""
+        few queries, half of them on twice as many, and the best on all queries. Patterns of infinite loss count only if
+        there are no others."""
         config = self.config
         found = patterns(self.objective.dictionary, self.processes, self.objective.query, config.max_steps)
         allowed = [pattern for pattern in found if not self._excess(*self._as_it_stands(pattern)) > 0]
@@ -186,10 +188,14 @@ class Recipe:
                 f"no program of at most {config.max_steps} steps and work {config.max_work} covers every process; "
                 "allow more with max_steps or max_work"
             )
-        first = [self._score(pattern, FEW) for pattern in allowed]
-        hopeful = sorted((entry for entry in first if np.isfinite(entry[0])), key=lambda entry: entry[:3])
-        whole = (self._score(pattern, self.objective.query.batch) for *_, pattern in hopeful)
-        return list(islice((entry for entry in whole if np.isfinite(entry[0])), FINALISTS)) or first
+        hopeful, count = allowed, FEWEST
+        while count <= FEW:  # the best are first, and only they are tried on more queries
+            racing = max(FINALISTS, len(allowed) * FEWEST // count)
+            first = sorted((self._score(each, count) for each in hopeful[:racing]), key=lambda entry: entry[:3])
+            hopeful, count = [*(entry[3] for entry in first), *hopeful[racing:]], 2 * count
+        whole = (self._score(pattern, self.objective.query.batch) for pattern in hopeful)
+        best = islice((entry for entry in whole if np.isfinite(entry[0])), FINALISTS)
+        return list(best) or [self._score(pattern, FEW) for pattern in allowed]
 
     def _as_it_stands(self, pattern: Pattern) -> tuple[SlotPolicy, Array]:
         tilts = affordable_tilts(self.config.tilts, self.allotment, self.features, self.config.max_steps)
@@ -202,10 +208,15 @@ class Recipe:
         Redundant primitives get no time here: their effect would hide which pattern is best.
         """
         policy = SlotPolicy((pattern,), replace(self.allotment, redundant=()), self.features)
-        objective = self._inside(policy).objective.take(slice(0, count))
-        states, work = objective.outcomes(policy, np.zeros((1, policy.size)))
-        errors = infinite_if_lost(objective.errors(states[0]))
-        loss = float(errors.mean() + self.config.work_weight * work.mean() / objective.unit_work)
+        known = self._tried.get(pattern, ())
+        new = self._inside(policy).objective.take(slice(len(known[0]) if known else 0, count))
+        if new.query.batch:
+            states, work = new.outcomes(policy, np.zeros((1, policy.size)))
+            more = infinite_if_lost(new.errors(states[0])), work[0]
+            known = tuple(map(np.concatenate, zip(known, more, strict=True))) if known else more
+            self._tried[pattern] = known
+        errors, work = known
+        loss = float(errors.mean() + self.config.work_weight * work.mean() / new.unit_work)
         return float(infinite_if_lost(loss)), len(pattern.ops), pattern.origin, pattern
 
     def _excess(self, policy: Policy, theta: Array) -> float:
@@ -312,7 +323,7 @@ class Recipe:
         size = objective.squared_sizes()
         optimizer = LevenbergMarquardt()
         for index in range(rounds if policy.size else 0):
-            errors = objective.errors(objective.outcomes(policy, theta[None])[0][0])
+            errors = objective.errors(objective.states(policy, theta[None])[0])
             if not errors.any():
                 break  # nothing to gain, and no error to divide by
             weights = 1.0 / (size * np.maximum(errors, 0.1 * errors.mean()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hycop.data import Dataset, load, save
@@ -71,7 +71,9 @@ class Source:
             probe(dictionary, chosen.queries(1, split, seed, shape=config.shape), config.refinement)
             drawn = _Drawn(chosen, split, config.shape, kept, force)
             learn = drawn.data(config.samples, seed, DATA[0])
-            held_out = self.held_out or drawn.data(config.validation, seed + HELD_OUT_STREAM, DATA[1])
+            held_out = self.held_out or drawn.data(
+                config.validation, seed + HELD_OUT_STREAM, DATA[1], learn.reference_error
+            )
             equation = chosen.equation
         else:
             learn, held_out, equation = self._checked(self.given, dictionary)
@@ -155,7 +157,8 @@ class _Drawn:
     kept: Path | None
     force: bool
 
-    def data(self, samples: int, seed: int, name: str) -> Dataset:
+    def data(self, samples: int, seed: int, name: str, truth_error: float | None = None) -> Dataset:
+        """Samples of a stream. The error of their truth is estimated unless it is known from another stream."""
         if self.kept is not None and (self.kept / name).exists():
             found = load(self.kept / name, problem=self.problem.name)
             # the folder may hold the data of another run, which was killed before its first checkpoint
@@ -164,8 +167,9 @@ class _Drawn:
                 return found
             if begun(self.kept) and not self.force:
                 raise another_run(self.kept)
-        estimated = min(TRUTH_CHECKED, self.problem.estimated)
-        return self.problem.sample(samples, self.split, seed, shape=self.shape, estimated=estimated)
+        estimated = 0 if truth_error is not None else min(TRUTH_CHECKED, self.problem.estimated)
+        drawn = self.problem.sample(samples, self.split, seed, shape=self.shape, estimated=estimated)
+        return drawn if truth_error is None else replace(drawn, reference_error=truth_error)
 
 
 def keep(task: Task, folder: Path, force: bool) -> None:
