@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,8 @@ def printed(value: float | None, digits: int = 2) -> str:
     if value is None:
         return ""
     size = abs(value)
+    if isnan(size):
+        return "NaN"
     if size == 0:
         return "0"
     if size < 0.1:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,10 @@ def _value(text: str, results: Results) -> tuple[float, dict[str, str]]:
     """The number of the only row that fits, and how to print it."""
     rows, fields = _rows(text, results)
     options = {name: fields.pop(name) for name in OPTIONS if name in fields}
-    value = the_one(rows, fields)[options.get("field", "value")]
+    name = options.get("field", "value")
+    value = the_one(rows, fields)[name]
+    if value is None and name == "value":  # JSON has no NaN
+        value = nan
     if value is None:
         raise PageError("that row has no number")
     return float(value), options
