@@ -81,6 +81,7 @@ def test_all_topics_are_tried_here() -> None:
     [QUICK, pytest.param(tuple(topic for topic in TINY if topic not in QUICK), marks=pytest.mark.validate)],
     ids=["quick", "others"],
 )
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # opponents leave sockets open
 def test_they_run_and_write_their_results(
     topics: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
