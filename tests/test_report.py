@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass, field, replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -305,6 +306,14 @@ def test_a_baseline_has_no_programs(tmp_path: Path) -> None:
     assert not (tmp_path / "refused.html").exists()
 
 
+def test_a_damaged_history_is_said_on_the_page(plane: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(plane, run)
+    (run / "history.jsonl").write_text('{"generation": 0, "lo')
+    hycop.write_report(run, tmp_path / "page.html", samples=2)
+    assert "history.jsonl is damaged: one of its lines is not JSON" in (tmp_path / "page.html").read_text()
+
+
 def test_what_cannot_be_reported_is_one_line(plane: Path, line: Path, tmp_path: Path) -> None:
     taken = tmp_path / "taken.html"
     taken.write_text("mine")
@@ -320,6 +329,7 @@ def test_what_cannot_be_reported_is_one_line(plane: Path, line: Path, tmp_path: 
         ((broken,), "is not what 'hycop train --pareto' writes"),
         ((outside,), "names a folder outside"),
         ((plane, "--out", taken), "exists already"),
+        ((plane, "--out", tmp_path / "page.txt"), "ends in .html"),
         ((plane, "--out", tmp_path / "none" / "page.html"), "there is no folder"),
         ((plane, "--samples", "1", "--out", tmp_path / "a.html"), "at least 2 are needed"),
         ((plane, "--data", line / "train.nc", "--out", tmp_path / "a.html"), "axes"),

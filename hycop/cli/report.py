@@ -13,6 +13,7 @@ from hycop.cli.reading import Reading
 from hycop.cli.terminal import say
 from hycop.data import Dataset
 from hycop.data.pdebench import PDEBENCH
+from hycop.errors import OutputError
 from hycop.files import checked_output, naming
 from hycop.problems import PROBLEMS
 from hycop.report import write_report
@@ -39,6 +40,8 @@ def report_command(
     Example: hycop report runs/adr --out report.html
     Example: hycop report runs/adr --data measured.nc --samples 16
     """
+    if out.suffix.lower() not in (".html", ".htm"):
+        raise OutputError(f"--out {out}: a report is a page; give a name that ends in .html")
     checked_output(out)
     check_file(out, overwrite)
     reading = Reading(None, frames, None, tuple(param or ()))

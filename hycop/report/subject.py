@@ -135,7 +135,11 @@ class Subject:
         path = self.folder / HISTORY
         if not path.is_file():
             raise InvalidInputError(f"{path} is not there: the folder holds the model alone, without its run")
-        return [json.loads(line) for line in read_text(path, LARGEST_FILE).splitlines() if line.strip()]
+        lines = read_text(path, LARGEST_FILE).splitlines()
+        try:
+            return [json.loads(line) for line in lines if line.strip()]
+        except ValueError:
+            raise InvalidInputError(f"{path} is damaged: one of its lines is not JSON") from None
 
     @property
     def drawn(self) -> bool:
