@@ -75,7 +75,7 @@ def _composed(bench: Bench, seed: int) -> list[Row]:
 def _baselines(bench: Bench, seed: int) -> list[Row]:
     rows: list[Row] = []
     for name in NETWORKS:
-        if seed >= seeds_of(name):
+        if seed >= seeds_of(COURSE.problem, name):
             continue
         rows += answers([contender(bench, COURSE.problem, name, seed)], _data(bench, seed))
         took = training_rows(bench.baseline(COURSE.problem, name, seed), rows[-1])

@@ -115,7 +115,7 @@ def _baselines(name: str) -> Part:
     def rows(bench: Bench, seed: int) -> list[Row]:
         found: list[Row] = []
         for each in BASELINES[name]:
-            if seed >= seeds_of(each):
+            if seed >= seeds_of(name, each):
                 continue
             solver = contender(bench, name, each, seed)
             mine = [row for data in _data(bench, name, seed) for row in measured([solver], solver.method, data)]

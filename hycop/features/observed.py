@@ -10,16 +10,14 @@ import numpy as np
 
 from hycop.errors import InvalidInputError
 from hycop.grid import AXES, Array, changed
+from hycop.kernels.small_products import COLUMNS as TILE
+from hycop.kernels.small_products import times, times_from_left
 from hycop.pde import Equation
 from hycop.primitive import Content, is_small, transforms_of
 from hycop.query import Query
 
 LOWEST_MODES = 6
 """Highest mode number along each axis in the statistics of a state."""
-
-LARGEST = 2**17
-"""Multiplications in one matrix product at most: BLAS then works in one thread, in an order that depends on nothing
-else."""
 
 SETTINGS = 64
 """How many settings are kept with what features have found out about them."""
@@ -83,14 +81,14 @@ class Observed:
         axis, a cosine for each of any other."""
         if position not in self._energies:
             u = self.query.u0[:, position].astype(np.float64, copy=False)
+            kept = []
             for axis in reversed(range(self.grid.axes)):
-                u = _product(u, self._modes[axis], 1 + axis)
+                n, transform = self.grid.shape[axis], transforms_of(self.grid)[axis]
+                u = _in_modes(u, n, transform, 1 + axis)
+                kept.append(slice(_lowest_modes(n, transform)[1].size))
+            u = u[(slice(None), *reversed(kept))]
             self._energies[position] = u * u / self.grid.cells
         return self._energies[position]
-
-    @cached_property
-    def _modes(self) -> list[Array]:
-        return [_lowest_modes(n, each)[0] for n, each in zip(self.grid.shape, transforms_of(self.grid), strict=True)]
 
     def mean_and_variance(self, position: int = 0) -> tuple[Array, Array]:
         """Size of the mean of a channel, and its variance over the lowest modes."""
@@ -117,23 +115,29 @@ def _found(content: Content, times: bytes) -> dict[Hashable, Array]:
     return {}
 
 
-def _product(u: Array, modes: Array, axis: int) -> Array:
-    """u (batch, …, n, …) times modes (n, mode) along an axis, sample by sample and in parts, so that a sample's bits
-    depend on nothing else."""
-    n, kept = modes.shape
-    last = axis == u.ndim - 1
-    if u.ndim == 3 and u[:1].size * kept <= LARGEST:  # as usual: a sample is one part
-        return np.matmul(u, modes) if last else np.matmul(modes.T, u)
-    # rows (…, row, n) times modes, or modes times columns (…, n, column)
-    parts = u.reshape(u.shape[0], -1, n) if last else u.reshape(-1, n, prod(u.shape[axis + 1 :]))
-    along, some = 1 if last else 2, max(1, LARGEST // (n * kept))
-    starts = range(0, parts.shape[along], some)
-    if last:
-        found = [np.matmul(parts[:, start : start + some], modes) for start in starts]
+def _in_modes(u: Array, n: int, transform: str, axis: int) -> Array:
+    """u (batch, …, n, …) with an axis in its lowest modes and zeros after them, sample by sample, so that a sample's
+    bits depend on nothing else."""
+    modes, transposed = _matrices(n, transform)
+    if axis == u.ndim - 1:
+        rows = u if u.ndim == 3 else u.reshape(u.shape[0], -1, n)
+        out = np.empty((*rows.shape[:2], modes.shape[2]))
+        times(rows, modes, out)
     else:
-        found = [np.matmul(modes.T, parts[:, :, start : start + some]) for start in starts]
-    out = found[0] if len(found) == 1 else np.concatenate(found, axis=along)
-    return out.reshape(*u.shape[:axis], kept, *u.shape[axis + 1 :])
+        columns = u if u.ndim == 3 else u.reshape(-1, n, prod(u.shape[axis + 1 :]))
+        out = np.empty((columns.shape[0], transposed.shape[1], columns.shape[2]))
+        times_from_left(transposed, columns, out)
+    return out.reshape(*u.shape[:axis], -1, *u.shape[axis + 1 :])
+
+
+@lru_cache(maxsize=256)
+def _matrices(n: int, transform: str) -> tuple[Array, Array]:
+    """The lowest modes of an axis as (1, cell, mode) and (1, mode, cell), with zeros for modes up to a multiple of the
+    numbers that products take at a time."""
+    modes = _lowest_modes(n, transform)[0]
+    padded = np.zeros((n, -(-modes.shape[1] // TILE) * TILE))
+    padded[:, : modes.shape[1]] = modes
+    return padded[None], np.ascontiguousarray(padded.T)[None]
 
 
 @lru_cache(maxsize=64)

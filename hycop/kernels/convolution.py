@@ -7,23 +7,21 @@ differences the odd ones. That halves the multiplications.
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 from typing import Any
 
 import numba
 import numpy as np
 import numpy.typing as npt
+from numpy.lib.stride_tricks import as_strided
+
+from hycop.kernels.complex_exponentials import complex_exponentials
+from hycop.kernels.small_products import product
 
 Array = npt.NDArray[Any]
 
-LARGEST = 2**17
-"""Multiplications in one product at most. BLAS then works in one thread, in an order that depends on nothing else; from
-twice as many on it may use several, and beyond that transforms are faster anyway."""
-
-FADED = -40.0
-"""Exponent, beside the largest one, of a mode that has faded to less than what rounding adds in any case."""
-
+LARGEST = 2**21
+"""Multiplications in one product at most: beyond that transforms are faster."""
 
 def convolves(shape: tuple[int, ...], transforms: tuple[str, ...]) -> bool:
     """Whether a state (batch, channel, *grid) is small enough, in one or two periodic axes."""
@@ -34,19 +32,20 @@ def convolves(shape: tuple[int, ...], transforms: tuple[str, ...]) -> bool:
 
 
 @lru_cache(maxsize=64)
-def waves(n: int) -> tuple[Array, Array]:
-    """(2 − δ)/n·cos and sin of 2πkd/n for modes k = 0 … n/2, (mode, distance): half of an inverse transform."""
+def waves(n: int) -> Array:
+    """(2 − δ)/n·cos and then −(2 − δ)/n·sin of 2πkd/n for modes k = 0 … n/2, (1, cosine or sine, distance d): half
+    of an inverse transform."""
     modes = np.arange(n // 2 + 1)[:, None]
     angle = 2.0 * np.pi * (modes * np.arange(n) % n) / n
     weight = np.where((modes == 0) | (2 * modes == n), 1.0, 2.0) / n
-    return weight * np.cos(angle), weight * np.sin(angle)
+    return np.concatenate([weight * np.cos(angle), -weight * np.sin(angle)])[None]
 
 
 @lru_cache(maxsize=64)
-def reversed_waves(n: int) -> tuple[Array, Array]:
+def reversed_waves(n: int) -> Array:
     """``waves`` the other way round: a matrix of the rows multiplies from the left."""
-    cosines, sines = waves(n)
-    return cosines, -sines
+    cosines, sines = np.split(waves(n), 2, axis=1)
+    return np.concatenate([cosines, -sines], axis=1)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -56,50 +55,65 @@ def parts_of(n: int) -> int:
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def circulants(rates: Array, durations: Array, cosines: Array, sines: Array, kernel: Array, matrices: Array) -> None:
-    """The matrices (part, n/parts, n/parts) of exp(Σ_op durations[op]·rates[op, mode]); kernel[part, n/parts + d] is
-    what a value adds to the one d cells on."""
-    parts, half = matrices.shape[0], matrices.shape[1]
-    for part in range(parts):
-        for d in range(2 * half):
-            kernel[part, d] = 0.0
-    total, largest = 0.0, -math.inf
-    for k in range(cosines.shape[0]):
-        decay = 0.0
-        for op in range(durations.size):
-            if durations[op] != 0.0:
-                decay += rates[op, k].real * durations[op]
-        largest = max(largest, decay)
-    for k in range(cosines.shape[0]):
-        decay, turn = 0.0, 0.0
-        for op in range(durations.size):
-            if durations[op] != 0.0:  # a rate may be infinite
-                decay += rates[op, k].real * durations[op]
-                turn += rates[op, k].imag * durations[op]
-        if decay < largest + FADED:
-            continue
-        size = math.exp(decay)
-        a, b = size * math.cos(turn), size * math.sin(turn)
-        if k == 0:
-            total = a / parts
-        part = k % parts
+def rings(n: int, dtype: Any) -> tuple[Array, Array]:
+    """Memory of the circulants of size n: what a value adds to the one d − n/parts cells on, (part, d), and matrices
+    (part, n/parts, n/parts) that look into it, each row one value before the one above. There are none for n = 0."""
+    parts = parts_of(n) if n else 0
+    half = n // max(parts, 1)
+    ring = np.empty((parts, 2 * half), dtype)
+    size = ring.itemsize
+    return ring, as_strided(ring[:, half:], (parts, half, half), (2 * half * size, -size, size))
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def spaces(n: int) -> tuple[Array, Array, Array, Array, Array, Array]:
+    """Memory for ``fill``: growth, turn, both parts of the amplitudes and all of them in a row, and the kernel."""
+    modes = n // 2 + 1
+    amplitudes = np.empty((1, 1, 2 * modes))
+    return (
+        np.empty(modes),
+        np.empty(modes),
+        amplitudes[0, 0, :modes],
+        amplitudes[0, 0, modes:],
+        amplitudes,
+        np.empty((1, 1, max(1, n))),
+    )
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def fill(  # type: ignore[no-untyped-def]
+    rates: Array, sample: int, durations: Array, program: int, move: int, along: Array, space, ring: Array
+) -> None:
+    """The ``rings`` of exp(Σ_op durations[program, move, op]·rates[sample, op, mode]), with the ``waves`` of that size.
+
+    Arrays are whole, because Numba counts the references to every part of one, and that takes as long as the rest.
+    """
+    growth, turn, real, imaginary, amplitudes, kernel = space
+    for k in range(growth.size):
+        decay, angle = 0.0, 0.0
+        for op in range(durations.shape[2]):
+            if durations[program, move, op] != 0.0:  # a rate may be infinite
+                decay += rates[sample, op, k].real * durations[program, move, op]
+                angle += rates[sample, op, k].imag * durations[program, move, op]
+        growth[k], turn[k] = decay, angle
+    complex_exponentials(growth, turn, real, imaginary)
+    product(amplitudes, 0, along, 0, kernel, 0)
+    parts, half = ring.shape[0], ring.shape[1] // 2
+    if parts == 1:
         for d in range(half):
-            kernel[part, half + d] += a * cosines[k, d] - b * sines[k, d]
+            ring[0, half + d] = ring[0, d] = kernel[0, 0, d]
+    else:
+        for d in range(half):
+            a, b = 0.5 * kernel[0, 0, d], 0.5 * kernel[0, 0, half + d]
+            ring[0, half + d] = ring[0, d] = a + b
+            ring[1, half + d], ring[1, d] = a - b, b - a  # odd modes change their sign over half the box
     # what rounding took from the sum goes to the smallest value, which takes it best, so that many steps lose nothing
-    least = half
+    rest, least = real[0] / parts, 0
     for d in range(half):
-        kernel[0, half + d] = matrices.dtype.type(kernel[0, half + d])
-        total -= kernel[0, half + d]
-        if abs(kernel[0, half + d]) < abs(kernel[0, least]):
-            least = half + d
-    kernel[0, least] += total
-    for part in range(parts):
-        sign = -1.0 if part else 1.0  # odd modes change theirs over half the box
-        for d in range(half):
-            kernel[part, d] = sign * kernel[part, half + d]
-        for i in range(half):
-            for j in range(half):
-                matrices[part, i, j] = kernel[part, half - i + j]
+        rest -= ring[0, d]
+        least = d if abs(ring[0, d]) < abs(ring[0, least]) else least
+    ring[0, least] += ring.dtype.type(rest)
+    ring[0, half + least] = ring[0, least]
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -121,17 +135,18 @@ def multiply(blocks: Array, left: Array, right: Array, scratch: Array) -> None:
     """blocks[j, i] ← left[i]·blocks[j, i]·right[j] between two butterflies: the convolution of a state whose parts are
     the blocks (column part, row part, row, column). Without matrices on the left, along the last axis alone."""
     q, p, n, m = blocks.shape
-    flat, tall, tall_scratch = blocks.reshape(q * p, n * m), blocks.reshape(q, p * n, m), scratch.reshape(p * n, m)
+    flat, small = blocks.reshape(q * p, n * m), blocks.reshape(q * p, n, m)
+    tall, tall_scratch = blocks.reshape(q, p * n, m), scratch.reshape(1, p * n, m)
     butterfly(flat)
     for j in range(q):
         if left.shape[0]:
             for i in range(p):
-                np.dot(left[i], blocks[j, i], scratch[i])
+                product(left, i, small, j * p + i, scratch, i)
         else:
             for i in range(p * n):
                 for column in range(m):
-                    tall_scratch[i, column] = tall[j, i, column]
-        np.dot(tall_scratch, right[j], tall[j])
+                    tall_scratch[0, i, column] = tall[j, i, column]
+        product(tall_scratch, 0, right, j, tall, j)
     butterfly(flat)
 
 

@@ -12,13 +12,15 @@ import numpy.typing as npt
 
 from hycop.kernels.convolution import (
     as_matrices,
-    circulants,
+    fill,
     from_blocks,
     into_blocks,
     multiply,
     of_axes,
     parts_of,
     reversed_waves,
+    rings,
+    spaces,
     waves,
 )
 from hycop.kernels.distance import squared_distance
@@ -43,17 +45,17 @@ def _run(
     durations: Array,
     growth: Array,
     rates: Array,
-    columns: tuple[Array, Array],
+    columns: Array,
     first_rates: Array,
-    rows: tuple[Array, Array],
+    rows: Array,
 ) -> None:
     """Program i of start … stop takes state i mod batch of u0 (batch, channel, row, column) to out[i], or if there is a
     truth to the squared distance from it."""
     batch, channels, n, m = u0.shape
     both = first_rates.shape[0] > 0
     p, q = parts_of(n) if both else 1, parts_of(m)
-    left, right = np.empty((p if both else 0, n // p, n // p), u0.dtype), np.empty((q, m // q, m // q), u0.dtype)
-    down, across = np.empty((p, 2 * n // p)), np.empty((q, 2 * m // q))
+    (down, left), (across, right) = rings(n if both else 0, u0.dtype), rings(m, u0.dtype)
+    row_space, column_space = spaces(n if both else 0), spaces(m)
     state, scratch = np.empty((channels, q, p, n // p, m // q), u0.dtype), np.empty((p, n // p, m // q), u0.dtype)
     final = np.empty((n, m))
     for program in range(start, stop):
@@ -61,17 +63,17 @@ def _run(
         for channel in range(channels):
             into_blocks(u0[sample, channel], state[channel])
         for k in range(moves.shape[1]):
-            move, lasting = moves[program, k], durations[program, k]
+            move = moves[program, k]
             if move == END:
                 break
             if move == CONVOLUTION:
-                circulants(rates[sample], lasting, columns[0], columns[1], across, right)
+                fill(rates, sample, durations, program, k, columns, column_space, across)
                 if both:
-                    circulants(first_rates[sample], lasting, rows[0], rows[1], down, left)
+                    fill(first_rates, sample, durations, program, k, rows, row_space, down)
                 for channel in range(channels):
                     multiply(state[channel], left, right, scratch)
             else:
-                grow(state.reshape(state.size), growth[move, sample] * lasting[move])
+                grow(state.reshape(state.size), growth[move, sample] * durations[program, k, move])
         for channel in range(channels):
             if truth.shape[0]:
                 from_blocks(state[channel], final)
