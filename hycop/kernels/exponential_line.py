@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numba
@@ -13,13 +10,11 @@ import numpy.typing as npt
 import scipy.fft
 
 from hycop.kernels.exponential import Tableau
+from hycop.kernels.lanes import LANES, load, store
 from hycop.kernels.line_transform import LinePlan, line_plan, transform
+from hycop.kernels.threads import in_parts
 
 Array = npt.NDArray[Any]
-
-LANES = 16
-"""Samples that are advanced side by side: a few vectors of numbers, and their weights still stay in the cache."""
-
 
 class Quadratic(NamedTuple):
     """N in modes: N̂ = −i·slope·F[½(F⁻¹ to·v)²], without aliases. ``to`` (modes,) turns the modes of averages into those
@@ -30,94 +25,105 @@ class Quadratic(NamedTuple):
 
 
 @numba.njit(cache=True, nogil=True)
-def _square(v, n, to, slope, buffers, lanes, half, radices, twiddles, apart):  # type: ignore[no-untyped-def]
-    """n ← N(v) for modes (part, mode × lane). The half-length transform takes even values as real and odd ones as
-    imaginary parts; v and ``to`` are zero beyond the modes that are kept."""
-    re, im, re2, im2 = buffers[0], buffers[1], buffers[2], buffers[3]
+def _square(v, out, place, to, slope, buffers, half, radices, twiddles, apart):  # type: ignore[no-untyped-def]
+    """out ← N(v), from ``place`` on, for modes (part, mode × lane). The half-length transform takes even values as real
+    and odd ones as imaginary parts; v and ``to`` are zero beyond the modes that are kept."""
+    imaginary, beyond, kept = half * LANES, (half + 1) * LANES, slope.size // LANES
+    first, second = 0, 2 * imaginary
     for k in range(half):
-        w, up, down = apart[k], to[k], to[half - k]
-        ar, ai = v[0, k * lanes : (k + 1) * lanes], v[1, k * lanes : (k + 1) * lanes]
-        br, bi = v[0, (half - k) * lanes : (half - k + 1) * lanes], v[1, (half - k) * lanes : (half - k + 1) * lanes]
-        outr, outi = re[k * lanes : (k + 1) * lanes], im[k * lanes : (k + 1) * lanes]
-        for q in range(lanes):
-            x, y = up * ar[q] - down * br[q], up * ai[q] + down * bi[q]
-            # a + b + i·conj(w)·(a − b), b conjugate; real and imaginary parts exchanged for the inverse transform
-            outi[q] = up * ar[q] + down * br[q] - (y * w.real - x * w.imag)
-            outr[q] = up * ai[q] - down * bi[q] + (x * w.real + y * w.imag)
-    if transform(re, im, re2, im2, lanes, radices, twiddles):
-        re, im, re2, im2 = re2, im2, re, im
-    re, im, re2, im2 = im, re, im2, re2
-    for o in range(half * lanes):
-        re[o] = 0.5 * re[o] * re[o]
-        im[o] = 0.5 * im[o] * im[o]
-    if transform(re, im, re2, im2, lanes, radices, twiddles):
-        re, im = re2, im2
+        w, up, down, o, m = apart[k], to[k], to[half - k], k * LANES, (half - k) * LANES
+        ar, ai, br, bi = up * load(v, o), up * load(v, beyond + o), down * load(v, m), down * load(v, beyond + m)
+        x, y = ar - br, ai + bi
+        # a + b + i·conj(w)·(a − b), b conjugate; real and imaginary parts exchanged for the inverse transform
+        store(buffers, imaginary + o, ar + br - (y * w.real - x * w.imag))
+        store(buffers, o, ai - bi + (x * w.real + y * w.imag))
+    if transform(buffers, first, second, half, radices, twiddles):
+        first, second = second, first
+    for o in range(first, first + imaginary, LANES):
+        x, y = load(buffers, o), load(buffers, o + imaginary)
+        store(buffers, o + imaginary, 0.5 * x * x)  # parts exchanged again
+        store(buffers, o, 0.5 * y * y)
+    if transform(buffers, first, second, half, radices, twiddles):
+        first, second = second, first
     scale = 0.25 / half
-    for k in range(slope.size // lanes):
-        w, m = apart[k], (half - k) % half * lanes
-        ar, ai = re[k * lanes : (k + 1) * lanes], im[k * lanes : (k + 1) * lanes]
-        br, bi = re[m : m + lanes], im[m : m + lanes]
-        rates = slope[k * lanes : (k + 1) * lanes]
-        outr, outi = n[0, k * lanes : (k + 1) * lanes], n[1, k * lanes : (k + 1) * lanes]
-        for q in range(lanes):
-            dr, di = ar[q] - br[q], ai[q] + bi[q]
-            # X = ½(a + b − i·w·(a − b)), b conjugate, and N = −i·slope·X
-            outr[q] = scale * rates[q] * (ai[q] - bi[q] - (dr * w.real - di * w.imag))
-            outi[q] = -scale * rates[q] * (ar[q] + br[q] + (dr * w.imag + di * w.real))
+    for k in range(kept):
+        w, o, m = apart[k], first + k * LANES, first + (half - k) % half * LANES
+        ar, ai, br, bi = load(buffers, o), load(buffers, imaginary + o), load(buffers, m), load(buffers, imaginary + m)
+        rates, dr, di = scale * load(slope, k * LANES), ar - br, ai + bi
+        # X = ½(a + b − i·w·(a − b)), b conjugate, and N = −i·slope·X
+        store(out, place + k * LANES, rates * (ai - bi - (dr * w.real - di * w.imag)))
+        store(out, place + slope.size + k * LANES, 0.0 - rates * (ar + br + (dr * w.imag + di * w.real)))
 
 
 @numba.njit(cache=True, nogil=True)
-def _scaled(out, w, x):  # type: ignore[no-untyped-def]
-    """out ← w·x for complex numbers in two parts; weights have one part if they are real."""
-    outr, outi, wr, wi, xr, xi = out[0], out[1], w[0], w[-1], x[0], x[1]
-    if w.shape[0] == 1:
-        for q in range(xr.size):
-            outr[q] = wr[q] * xr[q]
-            outi[q] = wr[q] * xi[q]
-    else:
-        for q in range(xr.size):
-            outr[q] = wr[q] * xr[q] - wi[q] * xi[q]
-            outi[q] = wr[q] * xi[q] + wi[q] * xr[q]
+def _combine(out, size, beyond, weights, number, parts, x, place, next_part, new):  # type: ignore[no-untyped-def]
+    """out ← w·x, or out + w·x unless it is ``new``, for complex numbers in two parts; weights have one if they are
+    real."""
+    own = number * parts * size
+    for o in range(0, size, LANES):
+        wr, xr, xi = load(weights, own + o), load(x, place + o), load(x, place + next_part + o)
+        yr, yi = wr * xr, wr * xi
+        if parts == 2:
+            wi = load(weights, own + size + o)
+            yr, yi = yr - wi * xi, yi + wi * xr
+        if not new:
+            yr, yi = load(out, o) + yr, load(out, beyond + o) + yi
+        store(out, o, yr)
+        store(out, beyond + o, yi)
 
 
 @numba.njit(cache=True, nogil=True)
-def _add_scaled(out, w, x):  # type: ignore[no-untyped-def]
-    """out ← out + w·x."""
-    outr, outi, wr, wi, xr, xi = out[0], out[1], w[0], w[-1], x[0], x[1]
-    if w.shape[0] == 1:
-        for q in range(xr.size):
-            outr[q] += wr[q] * xr[q]
-            outi[q] += wr[q] * xi[q]
-    else:
-        for q in range(xr.size):
-            outr[q] += wr[q] * xr[q] - wi[q] * xi[q]
-            outi[q] += wr[q] * xi[q] + wi[q] * xr[q]
-
-
-@numba.njit(cache=True, nogil=True)
-def _march(v, steps, weights, terms, to, slope, lanes, half, radices, twiddles, apart):  # type: ignore[no-untyped-def]
+def _march(v, steps, weights, terms, to, slope, half, radices, twiddles, apart):  # type: ignore[no-untyped-def]
     """Steps of the modes v (part, mode × lane), in place. ``terms`` are rows (stage, source, weight): source −1 is v,
     others are the rates of earlier stages; weights are (number, part, mode × lane)."""
-    stages = terms[-1, 0] + 1
-    rates = np.empty((stages, 2, v.shape[1]))
-    padded = np.zeros((2, (half + 1) * lanes))
-    stage = padded[:, : v.shape[1]]
-    buffers = np.empty((4, half * lanes))
+    stages, size, beyond, parts = terms[-1, 0] + 1, v.shape[1], (half + 1) * LANES, weights.shape[1]
+    rates, stage, buffers = np.empty((stages, 2, size)), np.zeros((2, beyond)), np.empty((4, half * LANES))
     for _ in range(steps):
-        stage[:] = v
+        for part in range(2):
+            stage[part, :size] = v[part]
         for i in range(stages):
-            _square(padded, rates[i], to, slope, buffers, lanes, half, radices, twiddles, apart)
+            _square(stage, rates, 2 * size * i, to, slope, buffers, half, radices, twiddles, apart)
             for row in range(terms.shape[0]):
-                if terms[row, 0] == i and terms[row, 1] < 0:
-                    _scaled(stage, weights[terms[row, 2]], v)
+                source = terms[row, 1]
+                if terms[row, 0] == i and source < 0:
+                    _combine(stage, size, beyond, weights, terms[row, 2], parts, v, 0, size, True)
                 elif terms[row, 0] == i:
-                    _add_scaled(stage, weights[terms[row, 2]], rates[terms[row, 1]])
-        v[:] = stage
+                    place = 2 * size * source
+                    _combine(stage, size, beyond, weights, terms[row, 2], parts, rates, place, size, False)
+        for part in range(2):
+            v[part] = stage[part, :size]
+
+
+@numba.njit(cache=True, nogil=True)
+def _advance(first, last, modes, steps, weights, terms, to, slope, half, radices, twiddles, apart):  # type: ignore[no-untyped-def]
+    """Modes (sample, mode) of samples first … last − 1 after the steps (sample,) of each, in place: neighbours with
+    equal numbers of steps side by side, in lanes of which the last may be empty."""
+    numbers, parts, _, kept = weights.shape
+    v, own = np.empty((2, kept * LANES)), np.empty((numbers, parts, kept * LANES))
+    slopes, start = np.empty(kept * LANES), first
+    while start < last:
+        end = start + 1
+        while end < last and end - start < LANES and steps[end] == steps[start]:
+            end += 1
+        for lane in range(LANES):
+            sample = min(start + lane, end - 1)
+            for k in range(kept):
+                o = k * LANES + lane
+                v[0, o], v[1, o], slopes[o] = modes[sample, k].real, modes[sample, k].imag, slope[sample, k]
+                for number in range(numbers):
+                    for part in range(parts):
+                        own[number, part, o] = weights[number, part, sample, k]
+        _march(v, steps[start], own, terms, to, slopes, half, radices, twiddles, apart)
+        for sample in range(start, end):
+            for k in range(kept):
+                o = k * LANES + sample - start
+                modes[sample, k] = complex(v[0, o], v[1, o])
+        start = end
 
 
 class Lines(NamedTuple):
     """Lines with the tableau of their steps: ``terms`` and ``weights`` as in ``_march``, but (number, part, sample,
-    mode); ``rest`` (sample, mode) are the factors of modes that are not kept; ``laid`` keeps weights of groups."""
+    mode); ``rest`` (sample, mode) are the factors of modes that are not kept."""
 
     terms: Array
     weights: Array
@@ -125,7 +131,6 @@ class Lines(NamedTuple):
     to: Array
     slope: Array
     plan: LinePlan
-    laid: dict[tuple[int, int], tuple[Array, Array]]
 
     @classmethod
     def of(cls, tableau: Tableau, quadratic: Quadratic) -> Lines:
@@ -143,31 +148,21 @@ class Lines(NamedTuple):
         plan = line_plan(3 * kept - 2)  # aliases of the highest product end above the modes that are kept
         to = np.zeros(plan.half + 1)
         to[:kept] = quadratic.to
+        weights = np.ascontiguousarray(np.stack(arrays)[..., :kept])
+        slope = np.ascontiguousarray(quadratic.slope, dtype=np.float64)
         rest = tableau.factors[-1][:, 0, kept:]
-        return cls(np.array(terms, dtype=np.int64), np.stack(arrays)[..., :kept], rest, to, quadratic.slope, plan, {})
-
-    def _side_by_side(self, start: int, end: int) -> tuple[Array, Array]:
-        """Weights and slopes of a group of samples, (…, mode × lane); made once."""
-        if (start, end) not in self.laid:
-            weights = self.weights[:, :, start:end].transpose(0, 1, 3, 2)
-            weights = np.ascontiguousarray(weights).reshape(*weights.shape[:2], -1)
-            self.laid[start, end] = weights, self.slope[start:end].T.reshape(-1)
-        return self.laid[start, end]
+        return cls(np.array(terms, dtype=np.int64), weights, rest, to, slope, plan)
 
     def advanced(self, u: Array, steps: Array) -> Array:
         """The lines u (sample, n) after the steps (sample,) of each; those with equal numbers are neighbours."""
         modes, kept = scipy.fft.rfft(u, axis=1, norm="forward"), self.weights.shape[-1]
         if self.rest.size:
             modes[:, kept:] *= self.rest ** steps[:, None]
-
-        def advance(start: int, end: int) -> None:
-            lanes = end - start
-            v = _parted(modes[start:end, :kept]).transpose(0, 2, 1).reshape(2, -1)
-            weights, slope = self._side_by_side(start, end)
-            _march(v, int(steps[start]), weights, self.terms, self.to, slope, lanes, *self.plan)
-            modes[start:end, :kept] = (v[0] + 1j * v[1]).reshape(kept, lanes).T
-
-        _over_groups(advance, steps)
+        own, counts = np.ascontiguousarray(modes[:, :kept]), np.ascontiguousarray(steps, dtype=np.int64)
+        arguments = (own, counts, self.weights, self.terms, self.to, self.slope, *self.plan)
+        updates = 100.0 * counts.sum() * self.weights.shape[0] * kept
+        in_parts(lambda first, last: _advance(first, last, *arguments), len(u), updates, LANES)
+        modes[:, :kept] = own
         out: Array = scipy.fft.irfft(modes, u.shape[1], axis=1, norm="forward")
         return out
 
@@ -175,16 +170,3 @@ class Lines(NamedTuple):
 def _parted(values: Array) -> Array:
     """Real and imaginary parts (2, …) of complex values; (1, …) of real ones."""
     return np.stack([values.real, values.imag]) if np.iscomplexobj(values) else values[None]
-
-
-def _over_groups(advance: Callable[[int, int], None], steps: Array) -> None:
-    """Calls ``advance(start, end)`` for neighbours with the same number of steps, at most ``LANES`` at a time."""
-    edges = [0, *(np.flatnonzero(np.diff(steps)) + 1).tolist(), steps.size]
-    groups = [(start, min(start + LANES, end)) for first, end in pairwise(edges) for start in range(first, end, LANES)]
-    threads = 1 if len(groups) < 2 else min(numba.get_num_threads(), len(groups))
-    if threads <= 1:  # starting a thread takes as long as a few steps
-        for group in groups:
-            advance(*group)
-        return
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(lambda group: advance(*group), groups))

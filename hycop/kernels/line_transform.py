@@ -10,6 +10,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from hycop.kernels.lanes import LANES, load, store
+
 Array = npt.NDArray[Any]
 
 RADICES = (4, 3, 2)
@@ -52,66 +54,82 @@ def _factors(n: int) -> list[int] | None:
 
 
 @numba.njit(cache=True, nogil=True)
-def transform(re: Array, im: Array, re2: Array, im2: Array, lanes: int, radices: Array, twiddles: Array) -> bool:
-    """Discrete Fourier transform of ``lanes`` complex lines, point by point beside each other (Stockham's order).
+def transform(buffers: Array, first: int, second: int, points: int, radices: Array, twiddles: Array) -> bool:
+    """Discrete Fourier transform of ``LANES`` complex lines, point by point beside each other (Stockham's order).
 
-    Works to and fro between the two pairs of buffers; returns whether the result is in the second. With real and
-    imaginary parts exchanged it is the inverse transform, times the number of points. The sums of a lane are the same
-    for every number of lanes. Indices are unsigned, because a sign to check would keep loops from being vectorised.
+    Real and imaginary parts are one after the other, from ``first`` or ``second`` on in ``buffers``. Works to and fro
+    between these two places; returns whether the result is in the second. With the parts exchanged it is the inverse
+    transform, times the number of points.
     """
-    stride, rest, used, there = np.uint64(lanes), np.uint64(re.size // lanes), 0, False
+    imaginary, stride, rest, used, there = points * LANES, LANES, points, 0, False
     for radix in radices:
-        r = np.uint64(radix)
-        rest //= r
+        rest //= radix
         jump = stride * rest
-        a, b, c, d = (re2, im2, re, im) if there else (re, im, re2, im2)
-        for p in range(rest):
-            here, to, w1 = stride * p, stride * r * p, twiddles[used]
-            if radix == 2:
-                for q in range(stride):
-                    i, o = here + q, to + q
-                    x, y = a[i] - a[i + jump], b[i] - b[i + jump]
-                    c[o], d[o] = a[i] + a[i + jump], b[i] + b[i + jump]
-                    c[o + stride] = x * w1.real - y * w1.imag
-                    d[o + stride] = x * w1.imag + y * w1.real
-            elif radix == 3:
-                w2 = twiddles[used + 1]
-                for q in range(stride):
-                    i, o = here + q, to + q
-                    j, k = i + jump, i + jump + jump
-                    sr, si = a[j] + a[k], b[j] + b[k]
-                    tr, ti = SINE_60 * (b[j] - b[k]), SINE_60 * (a[k] - a[j])
-                    mr, mi = a[i] - 0.5 * sr, b[i] - 0.5 * si
-                    c[o], d[o] = a[i] + sr, b[i] + si
-                    x, y = mr + tr, mi + ti
-                    o += stride
-                    c[o] = x * w1.real - y * w1.imag
-                    d[o] = x * w1.imag + y * w1.real
-                    x, y = mr - tr, mi - ti
-                    o += stride
-                    c[o] = x * w2.real - y * w2.imag
-                    d[o] = x * w2.imag + y * w2.real
-            else:
-                w2, w3 = twiddles[used + 1], twiddles[used + 2]
-                for q in range(stride):
-                    i, o = here + q, to + q
-                    j, k, m = i + jump, i + jump + jump, i + jump + jump + jump
-                    sr, si, dr, di = a[i] + a[k], b[i] + b[k], a[i] - a[k], b[i] - b[k]
-                    tr, ti, er, ei = a[j] + a[m], b[j] + b[m], b[j] - b[m], a[m] - a[j]
-                    c[o], d[o] = sr + tr, si + ti
-                    x, y = dr + er, di + ei
-                    o += stride
-                    c[o] = x * w1.real - y * w1.imag
-                    d[o] = x * w1.imag + y * w1.real
-                    x, y = sr - tr, si - ti
-                    o += stride
-                    c[o] = x * w2.real - y * w2.imag
-                    d[o] = x * w2.imag + y * w2.real
-                    x, y = dr - er, di - ei
-                    o += stride
-                    c[o] = x * w3.real - y * w3.imag
-                    d[o] = x * w3.imag + y * w3.real
-            used += radix - 1
-        stride *= r
+        here, to = (second, first) if there else (first, second)
+        if radix == 2:
+            _twos(buffers, here, to, imaginary, stride, rest, jump, twiddles, used)
+        elif radix == 3:
+            _threes(buffers, here, to, imaginary, stride, rest, jump, twiddles, used)
+        else:
+            _fours(buffers, here, to, imaginary, stride, rest, jump, twiddles, used)
+        used += rest * (radix - 1)
+        stride *= radix
         there = not there
     return there
+
+
+@numba.njit(cache=True, nogil=True)
+def _put(buffers, place, imaginary, x, y, w):  # type: ignore[no-untyped-def]
+    """(x + iy)·w."""
+    store(buffers, place, x * w.real - y * w.imag)
+    store(buffers, place + imaginary, x * w.imag + y * w.real)
+
+
+@numba.njit(cache=True, nogil=True)
+def _twos(u, here, to, imaginary, stride, rest, jump, twiddles, used):  # type: ignore[no-untyped-def]
+    for p in range(rest):
+        w1 = twiddles[used + p]
+        for q in range(stride * p, stride * (p + 1), LANES):
+            i, o = here + q, to + q + stride * p
+            ar, ai = load(u, i), load(u, i + imaginary)
+            br, bi = load(u, i + jump), load(u, i + jump + imaginary)
+            store(u, o, ar + br)
+            store(u, o + imaginary, ai + bi)
+            _put(u, o + stride, imaginary, ar - br, ai - bi, w1)
+
+
+@numba.njit(cache=True, nogil=True)
+def _threes(u, here, to, imaginary, stride, rest, jump, twiddles, used):  # type: ignore[no-untyped-def]
+    for p in range(rest):
+        w1, w2 = twiddles[used + 2 * p], twiddles[used + 2 * p + 1]
+        for q in range(stride * p, stride * (p + 1), LANES):
+            i, o = here + q, to + q + 2 * stride * p
+            ar, ai = load(u, i), load(u, i + imaginary)
+            br, bi = load(u, i + jump), load(u, i + jump + imaginary)
+            cr, ci = load(u, i + 2 * jump), load(u, i + 2 * jump + imaginary)
+            sr, si = br + cr, bi + ci
+            tr, ti = SINE_60 * (bi - ci), SINE_60 * (cr - br)
+            mr, mi = ar - 0.5 * sr, ai - 0.5 * si
+            store(u, o, ar + sr)
+            store(u, o + imaginary, ai + si)
+            _put(u, o + stride, imaginary, mr + tr, mi + ti, w1)
+            _put(u, o + 2 * stride, imaginary, mr - tr, mi - ti, w2)
+
+
+@numba.njit(cache=True, nogil=True)
+def _fours(u, here, to, imaginary, stride, rest, jump, twiddles, used):  # type: ignore[no-untyped-def]
+    for p in range(rest):
+        w1, w2, w3 = twiddles[used + 3 * p], twiddles[used + 3 * p + 1], twiddles[used + 3 * p + 2]
+        for q in range(stride * p, stride * (p + 1), LANES):
+            i, o = here + q, to + q + 3 * stride * p
+            ar, ai = load(u, i), load(u, i + imaginary)
+            br, bi = load(u, i + jump), load(u, i + jump + imaginary)
+            cr, ci = load(u, i + 2 * jump), load(u, i + 2 * jump + imaginary)
+            er, ei = load(u, i + 3 * jump), load(u, i + 3 * jump + imaginary)
+            sr, si, dr, di = ar + cr, ai + ci, ar - cr, ai - ci
+            tr, ti, fr, fi = br + er, bi + ei, bi - ei, er - br
+            store(u, o, sr + tr)
+            store(u, o + imaginary, si + ti)
+            _put(u, o + stride, imaginary, dr + fr, di + fi, w1)
+            _put(u, o + 2 * stride, imaginary, sr - tr, si - ti, w2)
+            _put(u, o + 3 * stride, imaginary, dr - fr, di - fi, w3)

@@ -17,6 +17,8 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from hycop.kernels.lanes import spread
+
 Array = npt.NDArray[Any]
 
 WIDE = bool(llvmlite.binding.get_host_cpu_features().get("avx512f", False))
@@ -71,8 +73,7 @@ class _Matrix(NamedTuple):
 def _summed(builder: Any, matrices: Any, value: Any, row: Any, column: Any, rows: int, columns: int) -> list[Any]:
     """Σ_k a[row + i, k]·b[k, column …], one vector for each i: a loop over k, at the end of which the builder stands."""
     a, b, _ = matrices
-    vector, index, lane = ir.VectorType(value, columns), row.type, ir.IntType(32)
-    undefined, first_lane = ir.Constant(vector, ir.Undefined), ir.Constant(ir.VectorType(lane, columns), [0] * columns)
+    vector, index = ir.VectorType(value, columns), row.type
     along = a.rows(builder, row, rows)
     before = builder.block
     loop, after = builder.append_basic_block("sum"), builder.append_basic_block("summed")
@@ -82,8 +83,7 @@ def _summed(builder: Any, matrices: Any, value: Any, row: Any, column: Any, rows
     others = builder.load(builder.bitcast(builder.gep(b.row(builder, k), [column]), vector.as_pointer()), align=4)
     grown = []
     for place, total in zip(along, sums, strict=True):
-        one = builder.insert_element(undefined, builder.load(builder.gep(place, [k])), lane(0))
-        factor = builder.shuffle_vector(one, undefined, first_lane)
+        factor = spread(builder, vector, builder.load(builder.gep(place, [k])))
         # contracted to one instruction, which rounds once
         grown.append(builder.fadd(total, builder.fmul(factor, others, flags=("contract",)), flags=("contract",)))
     following = builder.add(k, index(1))

@@ -39,9 +39,10 @@ def sharing(updates: float) -> Iterator[None]:
         numba.set_num_threads(before)
 
 
-def in_parts(call: Callable[[int, int], object], count: int, updates: float) -> None:
+def in_parts(call: Callable[[int, int], object], count: int, updates: float, together: int = 1) -> None:
     """``call(first, last)`` for parts of range(count), in as many threads as so many updates can feed. The call must
-    leave Python's lock alone (``nogil``), and what it does for a number must not depend on the part.
+    leave Python's lock alone (``nogil``), and what it does for a number must not depend on the part. Parts are
+    multiples of ``together``.
 
     Numba's own parallel loops take four times as long to compile. A pool for each call costs little and survives a
     fork.
@@ -50,7 +51,7 @@ def in_parts(call: Callable[[int, int], object], count: int, updates: float) -> 
     if threads < 2:
         call(0, count)
         return
-    some = -(-count // (PARTS * threads))
+    some = -(-count // (PARTS * threads * together)) * together
     with ThreadPoolExecutor(threads) as pool:
         for _ in pool.map(lambda first: call(first, min(first + some, count)), range(0, count, some)):
             pass
