@@ -83,6 +83,12 @@ def _same_grid(bench: Bench, seed: int) -> list[Row]:
     )
 
 
+def _spectral(bench: Bench, seed: int) -> list[Row]:
+    """Burgers' equation with the dictionary that has an exponential solver, which beats the splittings."""
+    learned = bench.learned("burgers1d", seed, dictionary="spectral")
+    return judged(bench, "burgers1d", learned, seed, {"dictionary": "spectral"}, metrics=METRICS)
+
+
 def _unsplit(name: str) -> Part:
     def rows(bench: Bench, seed: int) -> list[Row]:
         datasets = [bench.data(name, split, seed) for split in PAPER[name]]
@@ -116,6 +122,7 @@ TABLE = Table(
     "advection–diffusion, Burgers and shallow water in 1D",
     {
         **{name: _fine(name) for name in PAPER},
+        "burgers1d spectral": _spectral,
         "burgers1d same grid": _same_grid,
         **{f"{name} unsplit": _unsplit(name) for name in PAPER},
         "burgers1d same grid unsplit": _unsplit_same_grid,

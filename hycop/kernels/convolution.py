@@ -23,6 +23,7 @@ Array = npt.NDArray[Any]
 LARGEST = 2**21
 """Multiplications in one product at most: beyond that transforms are faster."""
 
+
 def convolves(shape: tuple[int, ...], transforms: tuple[str, ...]) -> bool:
     """Whether a state (batch, channel, *grid) is small enough, in one or two periodic axes."""
     if len(transforms) > 2 or set(transforms) != {"fourier"}:

@@ -16,6 +16,7 @@ from hycop.kernels.threads import in_parts
 
 Array = npt.NDArray[Any]
 
+
 class Quadratic(NamedTuple):
     """N in modes: N̂ = −i·slope·F[½(F⁻¹ to·v)²], without aliases. ``to`` (modes,) turns the modes of averages into those
     of point values, ``slope`` (batch, modes) is the wavenumber times its inverse; a Nyquist mode has none of either."""

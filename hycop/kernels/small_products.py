@@ -71,7 +71,7 @@ class _Matrix(NamedTuple):
 
 
 def _summed(builder: Any, matrices: Any, value: Any, row: Any, column: Any, rows: int, columns: int) -> list[Any]:
-    """Σ_k a[row + i, k]·b[k, column …], one vector for each i: a loop over k, at the end of which the builder stands."""
+    """Σ_k a[row + i, k]·b[k, column …], a vector for each i: a loop over k, after which the builder stands."""
     a, b, _ = matrices
     vector, index = ir.VectorType(value, columns), row.type
     along = a.rows(builder, row, rows)
