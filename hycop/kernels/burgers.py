@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hycop.kernels.advection import BOUNDARY_CODES
+from hycop.kernels.lanes import room
 from hycop.kernels.reconstruction import (
     GHOSTS,
     MOST_SUB_STEPS,
@@ -32,7 +33,7 @@ def _stage(v, base, out, n, ratio, keep, reconstruction):  # type: ignore[no-unt
 
     The flux ½u² is convex with its minimum at zero, so Godunov's is the larger of what either side sends to the other.
     """
-    lower, upper, flux = np.empty((1, n + 2)), np.empty((1, n + 2)), np.empty(n + 1)
+    lower, upper, flux = np.empty((1, room(n + 2))), np.empty((1, room(n + 2))), np.empty(n + 1)
     edges(v, 0, GHOSTS - 1, n + 2, 1, reconstruction, lower, upper)
     for k in range(n + 1):
         flux[k] = 0.5 * max(max(upper[0, k], 0.0) ** 2, min(lower[0, k + 1], 0.0) ** 2)

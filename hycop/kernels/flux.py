@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hycop.kernels.advection import BOUNDARY_CODES
+from hycop.kernels.lanes import room
 from hycop.kernels.reconstruction import (
     GHOSTS,
     MOST_SUB_STEPS,
@@ -122,8 +123,8 @@ def _changes(v, out, shape, codes, dx, k, law, sonic, reconstruction):  # type: 
         stride //= n
         if fcode[foutputs[axis], 0] == 0:  # a flux that is a number carries nothing
             continue
-        line, flux = np.empty((1, n + 2 * GHOSTS)), np.empty(n + 1)
-        lower, upper = np.empty((1, n + 2)), np.empty((1, n + 2))
+        line, flux = np.ones((1, room(n + 2 * GHOSTS))), np.empty(n + 1)
+        lower, upper = np.empty((1, room(n + 2))), np.empty((1, room(n + 2)))
         faces, registers = np.empty((1, 2 * (n + 1))), np.empty((fcode.shape[0], 2 * (n + 1)))
         for number in range(v.size // n):
             start = (number // stride) * stride * n + number % stride

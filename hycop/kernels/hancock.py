@@ -14,7 +14,8 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from hycop.kernels.reconstruction import GHOSTS, WENO5, edges
+from hycop.kernels.lanes import LANES, load, maximum, minimum, room, store, where_positive
+from hycop.kernels.reconstruction import GHOSTS, WENO5, edges_of
 from hycop.kernels.water_fluxes import GRAVITY, MOMENTUM, flux_through, velocity
 
 SHALLOWEST = 0.1
@@ -27,115 +28,114 @@ CROSSED = 1.1
 """Courant number, by the waves after a step, above which the step was too long for them."""
 
 
-@numba.njit(cache=True, error_model="numpy")
-def _change(low, high, normal, half, g, dry, system, change):  # type: ignore[no-untyped-def]
-    """Adds what leaves a cell through both its edges along an axis, less what enters, within half a step."""
-    count, pressure = low.shape[1], 0.5 * g
+@numba.njit(cache=True, forceinline=True, error_model="numpy")
+def _change(low, high, half, g, dry, system):  # type: ignore[no-untyped-def]
+    """What leaves cells through both their edges (depth, momentum across the face, along it) within half a step, less
+    what enters."""
+    (h0, m0, s0), (h1, m1, s1) = low, high
+    mass, push, drag = 0.0 * h0, 0.0 * h0, 0.0 * h0
     if system != MOMENTUM:
-        for k in range(count):
-            h0, h1 = low[0, k], high[0, k]
-            change[0, k] += half * (high[normal, k] - low[normal, k])
-            change[normal, k] += half * (pressure * ((h1 - h0) * (h1 + h0)))
+        mass, push = half * (m1 - m0), half * (0.5 * g * ((h1 - h0) * (h1 + h0)))
     if system != GRAVITY:
-        for c in range(1, low.shape[0]):
-            for k in range(count):
-                out, into = velocity(high[normal, k], high[0, k], dry), velocity(low[normal, k], low[0, k], dry)
-                change[c, k] += half * (high[c, k] * out - low[c, k] * into)
+        out, into = velocity(m1, h1, dry), velocity(m0, h0, dry)
+        push, drag = push + half * (m1 * out - m0 * into), half * (s1 * out - s0 * into)
+    return mass, push, drag
 
 
-@numba.njit(cache=True, error_model="numpy")
-def _advance_edges(low, high, normal, change, system):  # type: ignore[no-untyped-def]
-    for c in range(low.shape[0]):
-        if c == 0 or c == normal or system != GRAVITY:  # gravity waves leave momentum along a face alone
-            for k in range(low.shape[1]):
-                low[c, k] -= change[c, k]
-                high[c, k] -= change[c, k]
-
-
-@numba.njit(cache=True, error_model="numpy")
-def _bend(v, start, normal, ratio, g, dry, system, low, high):  # type: ignore[no-untyped-def]
-    """Adds what a parabola between the edges has beyond a line: ∓ ¼ν A δ² + (νA)²/6 δ², with its second difference δ²,
+@numba.njit(cache=True, forceinline=True, error_model="numpy")
+def _bent(low, high, mean, ratio, g, dry, system):  # type: ignore[no-untyped-def]
+    """Edges with what a parabola between them has beyond a line: ∓ ¼ν A δ² + (νA)²/6 δ², with its second difference δ²,
     ν = τ/Δx and the Jacobian A of the flux along the axis."""
-    plane = v.shape[0] == 3
-    other = 3 - normal if plane else normal
-    mass = 0.0 if system == MOMENTUM else 1.0
-    for k in range(low.shape[1]):
-        x = np.uint64(start + k)
-        h = v[0, x]
-        along = 0.0 if system == GRAVITY else velocity(v[normal, x], h, dry)
-        side = velocity(v[other, x], h, dry) if plane and system != GRAVITY else 0.0
-        force = mass * g * h - along * along
-        d0 = 6.0 * (low[0, k] + high[0, k]) - 12.0 * h
-        d1 = 6.0 * (low[normal, k] + high[normal, k]) - 12.0 * v[normal, x]
-        a0, a1 = mass * d1, force * d0 + 2.0 * along * d1
-        b0, b1 = mass * a1, force * a0 + 2.0 * along * a1
-        odd, even = 0.25 * ratio, ratio * ratio / 6.0
-        if plane and system != GRAVITY:
-            d2 = 6.0 * (low[other, k] + high[other, k]) - 12.0 * v[other, x]
-            a2 = side * (d1 - along * d0) + along * d2
-            b2 = side * (a1 - along * a0) + along * a2
-            low[other, k] += even * b2 + odd * a2
-            high[other, k] += even * b2 - odd * a2
-        low[0, k] += even * b0 + odd * a0
-        high[0, k] += even * b0 - odd * a0
-        low[normal, k] += even * b1 + odd * a1
-        high[normal, k] += even * b1 - odd * a1
+    (h, m, s), waves = mean, 0.0 if system == MOMENTUM else 1.0
+    along, side = 0.0 * h, 0.0 * h
+    if system != GRAVITY:
+        along, side = velocity(m, h, dry), velocity(s, h, dry)
+    force = waves * g * h - along * along
+    d0, d1 = 6.0 * (low[0] + high[0]) - 12.0 * h, 6.0 * (low[1] + high[1]) - 12.0 * m
+    d2 = 6.0 * (low[2] + high[2]) - 12.0 * s
+    a0, a1, a2 = waves * d1, force * d0 + 2.0 * along * d1, side * (d1 - along * d0) + along * d2
+    b0, b1, b2 = waves * a1, force * a0 + 2.0 * along * a1, side * (a1 - along * a0) + along * a2
+    odd, even = 0.25 * ratio, ratio * ratio / 6.0
+    return (
+        (low[0] + (even * b0 + odd * a0), low[1] + (even * b1 + odd * a1), low[2] + (even * b2 + odd * a2)),
+        (high[0] + (even * b0 - odd * a0), high[1] + (even * b1 - odd * a1), high[2] + (even * b2 - odd * a2)),
+    )
 
 
-@numba.njit(cache=True, inline="always", error_model="numpy")
-def _flat(v, x, one, width, low, high, k, bent):  # type: ignore[no-untyped-def]
-    """Whether a cell is taken as constant: next to one much deeper or shallower, or with next to no water left at an
-    edge, or between the edges if they are those of a parabola (``bent``). ``width`` is 0 on a line."""
-    h = v[0, x]
-    lowest = min(low[0, k], high[0, k])
-    lowest = min(lowest, 0.1 * (12.0 * h - (low[0, k] + high[0, k]))) if bent else lowest
-    least, most = min(v[0, x - one], v[0, x + one]), max(v[0, x - one], v[0, x + one])
-    least, most = min(least, v[0, x - width]), max(most, v[0, x - width])
-    least, most = min(min(least, v[0, x + width]), h), max(max(most, v[0, x + width]), h)
-    return (STEEP * least < most) | (lowest < SHALLOWEST * h)
+@numba.njit(cache=True, forceinline=True, error_model="numpy")
+def _later(low, high, mean, mass, push, drag, uneven, bent):  # type: ignore[no-untyped-def]
+    """Edges after half a step; averages in cells that are taken as constant: next to one much deeper or shallower
+    (``uneven`` > 0), or with next to no water left at an edge, or between the edges if they are those of a parabola."""
+    low = low[0] - mass, low[1] - push, low[2] - drag
+    high = high[0] - mass, high[1] - push, high[2] - drag
+    least = minimum(low[0], high[0])
+    if bent:
+        least = minimum(least, 0.1 * (12.0 * mean[0] - (low[0] + high[0])))
+    flat = maximum(uneven, SHALLOWEST * mean[0] - least)
+    return (
+        (
+            where_positive(flat, mean[0], low[0]),
+            where_positive(flat, mean[1], low[1]),
+            where_positive(flat, mean[2], low[2]),
+        ),
+        (
+            where_positive(flat, mean[0], high[0]),
+            where_positive(flat, mean[1], high[1]),
+            where_positive(flat, mean[2], high[2]),
+        ),
+    )
+
+
+@numba.njit(cache=True, forceinline=True, error_model="numpy")
+def _both(v, x, stride, normal, aside, kind, mean, system):  # type: ignore[no-untyped-def]
+    """Both edges along an axis; gravity waves leave momentum along a face alone."""
+    cells = v.shape[1]
+    h, m = edges_of(v, x, stride, kind), edges_of(v, normal * cells + x, stride, kind)
+    s = mean[2], mean[2]
+    if aside > 0 and system != GRAVITY:
+        s = edges_of(v, aside * cells + x, stride, kind)
+    return (h[0], m[0], s[0]), (h[1], m[1], s[1])
+
+
+@numba.njit(cache=True, forceinline=True, error_model="numpy")
+def _put(rows, k, normal, aside, values):  # type: ignore[no-untyped-def]
+    store(rows, k, values[0])
+    store(rows, normal * rows.shape[1] + k, values[1])
+    if aside > 0:
+        store(rows, aside * rows.shape[1] + k, values[2])
 
 
 @numba.njit(cache=True, error_model="numpy")
-def _flatten(v, start, width, low, high, bent):  # type: ignore[no-untyped-def]
-    """Puts the averages at the edges of cells that are taken as constant.
-
-    Next to no cell needs it, so a loop that is vectorised looks for one first.
-    """
-    one, wide, found = np.uint64(1), np.uint64(width), 0
-    for k in range(low.shape[1]):
-        found += 1 if _flat(v, np.uint64(start + k), one, wide, low, high, k, bent) else 0
-    if found == 0:
-        return
-    for k in range(low.shape[1]):
-        x = np.uint64(start + k)
-        if _flat(v, x, one, wide, low, high, k, bent):
-            for c in range(v.shape[0]):
-                low[c, k] = high[c, k] = v[c, x]
-
-
-@numba.njit(cache=True, error_model="numpy")
-def _half_step(v, start, width, plane, ratio, g, dry, system, kind, low, high, below, above, change):  # type: ignore[no-untyped-def]
+def _half_step(v, start, count, width, plane, ratio, g, dry, system, kind, low, high, below, above):  # type: ignore[no-untyped-def]
     """Edges along a row (``low``, ``high``) and across it (``below``, ``above``) of cells from ``start`` on, at half
     the step."""
-    across, count = v.shape[0] - 1, low.shape[1]
-    change[:] = 0.0
-    for c in range(v.shape[0]):
-        if c == 0 or c == across or system != GRAVITY:
-            edges(v, c, start, count, 1, kind, low, high)
-        if plane and (c <= 1 or system != GRAVITY):
-            edges(v, c, start, count, width, kind, below, above)
-    _change(low, high, across, 0.5 * ratio[1], g, dry, system, change)
-    if plane:
-        _change(below, above, 1, 0.5 * ratio[0], g, dry, system, change)
-    if kind == WENO5:
-        _bend(v, start, across, ratio[1], g, dry, system, low, high)
+    across, cells = v.shape[0] - 1, v.shape[1]
+    aside, bent = 1 if plane else 0, kind == WENO5
+    for k in range(0, count, LANES):
+        x = start + k
+        h, m = load(v, x), load(v, across * cells + x)
+        s = load(v, aside * cells + x) if plane else 0.0 * h
+        before, after = load(v, x - 1), load(v, x + 1)
+        least, most = minimum(minimum(before, after), h), maximum(maximum(before, after), h)
+        along, over = (h, m, s), (h, s, m)
+        near, far = _both(v, x, 1, across, aside, kind, along, system)
+        mass, push, drag = _change(near, far, 0.5 * ratio[1], g, dry, system)
+        if bent:
+            near, far = _bent(near, far, along, ratio[1], g, dry, system)
         if plane:
-            _bend(v, start, 1, ratio[0], g, dry, system, below, above)
-    _advance_edges(low, high, across, change, system)
-    _flatten(v, start, width if plane else 0, low, high, kind == WENO5)
-    if plane:
-        _advance_edges(below, above, 1, change, system)
-        _flatten(v, start, width, below, above, kind == WENO5)
+            before, after = load(v, x - width), load(v, x + width)
+            least, most = minimum(least, minimum(before, after)), maximum(most, maximum(before, after))
+            under, upper = _both(v, x, width, 1, across, kind, over, system)
+            more, shove, pull = _change(under, upper, 0.5 * ratio[0], g, dry, system)
+            mass, push, drag = mass + more, push + pull, drag + shove
+            if bent:
+                under, upper = _bent(under, upper, over, ratio[0], g, dry, system)
+            under, upper = _later(under, upper, over, mass, drag, push, most - STEEP * least, bent)
+            _put(below, k, 1, across, under)
+            _put(above, k, 1, across, upper)
+        near, far = _later(near, far, along, mass, push, drag, most - STEEP * least, bent)
+        _put(low, k, across, aside, near)
+        _put(high, k, across, aside, far)
 
 
 @numba.njit(cache=True, error_model="numpy")
@@ -145,13 +145,13 @@ def hancock_step(v, out, first, last, n, plane, ratio, g, dry, system, kind):  #
     ``kind`` reconstructs the edges. Corners between ghosts of both axes are looked at, too.
     """
     channels, width, across = v.shape[0], n + 2 * GHOSTS, v.shape[0] - 1
-    low, high, change = np.empty((channels, n + 2)), np.empty((channels, n + 2)), np.empty((channels, n + 2))
-    below, above, before = np.empty((channels, n + 2)), np.empty((channels, n + 2)), np.empty((channels, n + 2))
-    flux, enters, leaves = np.empty((channels, n + 1)), np.zeros((channels, n + 2)), np.zeros((channels, n + 2))
+    size = channels, room(n + 2)
+    low, high, below, above, before = np.ones(size), np.ones(size), np.ones(size), np.ones(size), np.ones(size)
+    flux, enters, leaves = np.zeros(size), np.zeros(size), np.zeros(size)
     down, along, halo = ratio[0], ratio[1], 1 if plane else 0
     for i in range(first - halo, last + halo):  # a row is updated once the fluxes from it to the next one are known
         start = (i + GHOSTS if plane else i) * width + GHOSTS
-        _half_step(v, start - 1, width, plane, ratio, g, dry, system, kind, low, high, below, above, change)
+        _half_step(v, start - 1, n + 2, width, plane, ratio, g, dry, system, kind, low, high, below, above)
         if plane and i >= first:
             flux_through(system, before, below, 0, n + 2, 1, g, dry, leaves)
         if plane and i > first:

@@ -10,10 +10,12 @@ loads, computes with and stores needs no such proof: butterflies of a Fourier tr
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numba
 from llvmlite import ir
-from numba.core import types
+from numba.core import cgutils, types
 from numba.core.datamodel import models
 from numba.core.typing.templates import ConcreteTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, register_model
@@ -47,6 +49,12 @@ def spread(builder: Any, vector: Any, number: Any) -> Any:
     return builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(lane, vector.count), [0] * vector.count))
 
 
+def _vectors(builder: Any, signature: Any, values: Any) -> list[Any]:
+    """The arguments of a call, numbers among them as vectors of equal numbers."""
+    pairs = zip(signature.args, values, strict=True)
+    return [value if isinstance(kind, Lanes) else spread(builder, VECTOR, value) for kind, value in pairs]
+
+
 def _operation(symbol: Any, instruction: str) -> None:
     """Lets the operator take two vectors, or a vector and a number."""
 
@@ -56,9 +64,8 @@ def _operation(symbol: Any, instruction: str) -> None:
     infer_global(symbol)(_Typing)
 
     def lower(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        pair = zip(signature.args, values, strict=True)
-        a, b = (value if kind is lanes else spread(builder, VECTOR, value) for kind, value in pair)
-        return getattr(builder, instruction)(a, b, flags=("contract",))  # a product and a sum round once
+        # contracted: a product and a sum round once
+        return getattr(builder, instruction)(*_vectors(builder, signature, values), flags=("contract",))
 
     for a, b in _PAIRS:
         lower_builtin(symbol, a, b)(lower)
@@ -68,6 +75,51 @@ _PAIRS = ((lanes, lanes), (lanes, types.float64), (types.float64, lanes))
 _operation(operator.add, "fadd")
 _operation(operator.sub, "fsub")
 _operation(operator.mul, "fmul")
+_operation(operator.truediv, "fdiv")
+
+
+def _function(make: Callable[..., Any], count: int) -> Callable[..., Any]:
+    """A function of ``count`` vectors or numbers whose instructions ``make(builder, *vectors)`` writes."""
+
+    def typed(kinds: Sequence[Any]) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            pairs = zip(signature.args, values, strict=True)
+            return make(
+                builder, *(each if isinstance(kind, Lanes) else spread(builder, VECTOR, each) for kind, each in pairs)
+            )
+
+        return lanes(*(lanes if isinstance(kind, Lanes) else types.float64 for kind in kinds)), generate
+
+    if count == 1:
+        return intrinsic(lambda typing, a: typed((a,)))  # type: ignore[no-any-return]
+    if count == 2:
+        return intrinsic(lambda typing, a, b: typed((a, b)))  # type: ignore[no-any-return]
+    return intrinsic(lambda typing, a, b, c: typed((a, b, c)))  # type: ignore[no-any-return]
+
+
+def _larger(builder: Any, a: Any, b: Any) -> Any:
+    return builder.select(builder.fcmp_ordered(">", b, a), b, a)
+
+
+def _smaller(builder: Any, a: Any, b: Any) -> Any:
+    return builder.select(builder.fcmp_ordered("<", b, a), b, a)
+
+
+def _chosen(builder: Any, x: Any, a: Any, b: Any) -> Any:
+    return builder.select(builder.fcmp_ordered(">", x, ir.Constant(VECTOR, [0.0] * LANES)), a, b)
+
+
+def _called(name: str) -> Callable[..., Any]:
+    kind = ir.FunctionType(VECTOR, [VECTOR])
+    whole = f"llvm.{name}.v{LANES}f64"
+    return lambda builder, x: builder.call(cgutils.get_or_insert_function(builder.module, kind, whole), [x])
+
+
+maximum, minimum = _function(_larger, 2), _function(_smaller, 2)
+where_positive = _function(_chosen, 3)
+"""``where_positive(x, a, b)``: a where x > 0, else b, also where x is NaN."""
+
+square_root, absolute = _function(_called("sqrt"), 1), _function(_called("fabs"), 1)
 
 
 def _place(context: Any, builder: Any, kind: Any, array: Any, index: Any) -> Any:
@@ -90,3 +142,9 @@ def store(typing: Any, array: Any, index: Any, vector: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(array, types.intp, lanes), generate
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def room(count: int) -> int:
+    """Length of rows for so many numbers whose last vector, also one number further on, may reach beyond them."""
+    return (count // LANES + 2) * LANES

@@ -9,6 +9,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from hycop.kernels.lanes import room
 from hycop.kernels.sides import OUTFLOW, PERIODIC, WALL
 from hycop.kernels.threads import in_parts
 from hycop.kernels.water_fluxes import BOTH, flux_through
@@ -77,7 +78,8 @@ def _add_axis(u, bed, change, axis, normal, code, g, dx, system):  # type: ignor
     """What fluxes along an axis and the slope of the bed change (Audusse et al.)."""
     channels, n, last = u.shape[0], u.shape[1 + axis], u.shape[0]
     line, low, high = np.empty((channels + 1, n + 4)), np.empty((channels + 1, n + 4)), np.empty((channels + 1, n + 4))
-    left, right, flux = np.empty((channels, n + 1)), np.empty((channels, n + 1)), np.empty((channels, n + 1))
+    faces = room(n + 1)
+    left, right, flux = np.ones((channels, faces)), np.ones((channels, faces)), np.empty((channels, faces))
     for number in range(u.shape[2 - axis]):
         _gather(u, bed, axis, number, normal, code, line)
         _reconstruct(line, low, high)

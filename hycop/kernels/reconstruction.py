@@ -6,12 +6,13 @@ first and after the last. So a neighbour along either axis is a fixed stride awa
 
 from __future__ import annotations
 
-from math import copysign
 from typing import Any
 
 import numba
 import numpy as np
 import numpy.typing as npt
+
+from hycop.kernels.lanes import LANES, absolute, load, minimum, store, where_positive
 
 Array = npt.NDArray[Any]
 
@@ -70,7 +71,7 @@ def padded(u, sample, plane):  # type: ignore[no-untyped-def]
     """
     channels, rows, n = u.shape[1:]
     width, above = n + 2 * GHOSTS, GHOSTS if plane else 0
-    v = np.zeros((channels, (rows + 2 * above) * width))
+    v = np.zeros((channels, (rows + 2 * above) * width + LANES))  # vectors may reach beyond the last cell
     for c in range(channels):
         for i in range(rows):
             for k in range(n):
@@ -112,41 +113,45 @@ def fill_ghosts(v, rows, n, plane, codes, signs):  # type: ignore[no-untyped-def
                     v[c, here + k] = sign * v[c, there + k]
 
 
-@numba.njit(cache=True, error_model="numpy")
-def van_leer(b: float, c: float, d: float) -> tuple[float, float]:
-    """Both edges of the middle cell with van Leer's slope (J. Comput. Phys. 32 (1979) 101): zero at an extremum."""
-    left, right = c - b, d - c
+@numba.njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
+def _van_leer(v, x, stride):  # type: ignore[no-untyped-def]
+    """Both edges with van Leer's slope (J. Comput. Phys. 32 (1979) 101): zero at an extremum."""
+    here = load(v, x)
+    left, right = here - load(v, x - stride), load(v, x + stride) - here
     product = left * right
-    half = product / (left + right) if product > 0.0 else 0.0
-    return c - half, c + half
+    half = where_positive(product, product / (left + right), 0.0)
+    return here - half, here + half
 
 
-@numba.njit(cache=True, error_model="numpy")
-def monotonised_central(b: float, c: float, d: float) -> tuple[float, float]:
-    """Both edges of the middle cell with the central slope, as far as no edge goes beyond a neighbour (van Leer, J.
-    Comput. Phys. 23 (1977) 276): zero at an extremum."""
-    left, right = c - b, d - c
-    size = min(min(abs(left), abs(right)), 0.25 * abs(left + right))
-    half = copysign(size, left) if left * right > 0.0 else 0.0
-    return c - half, c + half
+@numba.njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
+def _monotonised_central(v, x, stride):  # type: ignore[no-untyped-def]
+    """Both edges with the central slope, as far as no edge goes beyond a neighbour (van Leer, J. Comput. Phys. 23
+    (1977) 276): zero at an extremum."""
+    here = load(v, x)
+    left, right = here - load(v, x - stride), load(v, x + stride) - here
+    size = minimum(minimum(absolute(left), absolute(right)), 0.25 * absolute(left + right))
+    half = where_positive(left * right, where_positive(left, size, 0.0 - size), 0.0)
+    return here - half, here + half
 
 
-@numba.njit(cache=True, error_model="numpy")
-def _weno5(a: float, b: float, c: float, d: float, e: float) -> tuple[float, float]:
+@numba.njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
+def _weno5(v, x, stride):  # type: ignore[no-untyped-def]
     """Both edges of the middle of five cells by WENO-Z (Borges et al., J. Comput. Phys. 227 (2008) 3191).
 
     Written so that the mirror image of the cells gives the mirror image of the edges, to the bit.
     """
-    p, q, r, s = b - a, c - b, d - c, e - d
-    rough0 = 13.0 / 12.0 * (q - p) ** 2 + 0.25 * (3.0 * q - p) ** 2
-    rough1 = 13.0 / 12.0 * (r - q) ** 2 + 0.25 * (q + r) ** 2
-    rough2 = 13.0 / 12.0 * (s - r) ** 2 + 0.25 * (3.0 * r - s) ** 2
-    tau = abs(rough0 - rough2)
-    outer = (rough0 + TINY) * (rough2 + TINY)
-    scaled = tau / (outer * (rough1 + TINY))  # the three quotients tau / rough for one division
-    weight0 = 1.0 + (scaled * ((rough1 + TINY) * (rough2 + TINY))) ** 2
-    weight1 = 6.0 * (1.0 + (scaled * outer) ** 2)
-    weight2 = 1.0 + (scaled * ((rough1 + TINY) * (rough0 + TINY))) ** 2
+    b, c, d = load(v, x - stride), load(v, x), load(v, x + stride)
+    p, q, r, s = b - load(v, x - 2 * stride), c - b, d - c, load(v, x + 2 * stride) - d
+    bend0, bend1, bend2 = q - p, r - q, s - r
+    lean0, lean1, lean2 = 3.0 * q - p, q + r, 3.0 * r - s
+    rough0 = 13.0 / 12.0 * (bend0 * bend0) + 0.25 * (lean0 * lean0)
+    rough1 = 13.0 / 12.0 * (bend1 * bend1) + 0.25 * (lean1 * lean1)
+    rough2 = 13.0 / 12.0 * (bend2 * bend2) + 0.25 * (lean2 * lean2)
+    tau, first, second, third = absolute(rough0 - rough2), rough0 + TINY, rough1 + TINY, rough2 + TINY
+    outer = first * third
+    scaled = tau / (outer * second)  # the three quotients tau / rough for one division
+    ratio0, ratio1, ratio2 = scaled * (second * third), scaled * outer, scaled * (second * first)
+    weight0, weight1, weight2 = 1.0 + ratio0 * ratio0, 6.0 * (1.0 + ratio1 * ratio1), 1.0 + ratio2 * ratio2
     fall = (weight2 * (5.0 * r - 2.0 * s) + 3.0 * weight0 * (4.0 * q - p)) + weight1 * (r + 2.0 * q)
     rise = (weight0 * (5.0 * q - 2.0 * p) + 3.0 * weight2 * (4.0 * r - s)) + weight1 * (q + 2.0 * r)
     down, up = (weight2 + 3.0 * weight0) + weight1, (weight0 + 3.0 * weight2) + weight1
@@ -154,25 +159,25 @@ def _weno5(a: float, b: float, c: float, d: float, e: float) -> tuple[float, flo
     return c - fall * (up * scale), c + rise * (down * scale)
 
 
-@numba.njit(cache=True, error_model="numpy")
-def edges(v, c, start, count, stride, reconstruction, lower, upper):  # type: ignore[no-untyped-def]
-    """Values of channel c at both edges of ``count`` cells from ``start`` on, across the axis of the given stride.
-
-    Indices without a sign: Numba counts negative ones from the end, and looking for them stops vectorisation.
-    """
-    one, two = np.uint64(stride), np.uint64(2 * stride)
+@numba.njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
+def edges_of(v, x, stride, reconstruction):  # type: ignore[no-untyped-def]
+    """Values at both edges of ``LANES`` cells from x on, across the axis of the given stride."""
     if reconstruction == WENO5:
-        for k in range(count):
-            x = np.uint64(start + k)
-            lower[c, k], upper[c, k] = _weno5(v[c, x - two], v[c, x - one], v[c, x], v[c, x + one], v[c, x + two])
-    elif reconstruction == MUSCL:
-        for k in range(count):
-            x = np.uint64(start + k)
-            lower[c, k], upper[c, k] = van_leer(v[c, x - one], v[c, x], v[c, x + one])
-    elif reconstruction == CENTRAL:
-        for k in range(count):
-            x = np.uint64(start + k)
-            lower[c, k], upper[c, k] = monotonised_central(v[c, x - one], v[c, x], v[c, x + one])
-    else:
-        for k in range(count):
-            lower[c, k] = upper[c, k] = v[c, start + k]
+        return _weno5(v, x, stride)
+    if reconstruction == MUSCL:
+        return _van_leer(v, x, stride)
+    if reconstruction == CENTRAL:
+        return _monotonised_central(v, x, stride)
+    here = load(v, x)
+    return here, here
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def edges(v, c, start, count, stride, reconstruction, lower, upper):  # type: ignore[no-untyped-def]
+    """Values of channel c at both edges of ``count`` cells from ``start`` on, across the axis of the given stride. The
+    rows of ``lower`` and ``upper`` have ``room``."""
+    cells, own = c * v.shape[1], c * lower.shape[1]
+    for k in range(0, count, LANES):
+        low, high = edges_of(v, cells + start + k, stride, reconstruction)
+        store(lower, own + k, low)
+        store(upper, own + k, high)

@@ -5,7 +5,7 @@ Fluxes of both axes enter one stage (no splitting by axis); they are taken at th
 
 from __future__ import annotations
 
-from math import ceil, inf, nan, sqrt
+from math import ceil, nan, sqrt
 from typing import Any
 
 import numba
@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from hycop.kernels.advection import BOUNDARY_CODES
 from hycop.kernels.hancock import CROSSED, SHALLOWEST, STEEP, hancock_step
+from hycop.kernels.lanes import LANES, absolute, load, maximum, room, square_root, store, where_positive
 from hycop.kernels.reconstruction import (
     GHOSTS,
     HANCOCK,
@@ -91,8 +92,9 @@ def _edges(v, start, count, stride, normal, system, reconstruction, lower, upper
 def _stage(v, base, out, first, last, n, plane, ratio, g, dry, keep, system, reconstruction):  # type: ignore[no-untyped-def]
     """Rows first … last − 1 of out = keep·base + (1 − keep)·(v − Σ_axis τ/Δx·(flux out − flux in))."""
     channels, width, across = v.shape[0], n + 2 * GHOSTS, v.shape[0] - 1
-    lower, upper, below = np.empty((channels, n + 2)), np.empty((channels, n + 2)), np.empty((channels, n + 2))
-    flux, enters, leaves = np.empty((channels, n + 1)), np.zeros((channels, n)), np.zeros((channels, n))
+    size = channels, room(n + 2)
+    lower, upper, below = np.ones(size), np.ones(size), np.ones(size)
+    flux, enters, leaves = np.zeros(size), np.zeros(size), np.zeros(size)
     down, along = ratio[0], ratio[1]
     for i in range(first - 1, last):  # a row is updated once the fluxes from it to the next one are known
         start = (i + GHOSTS if plane else i) * width + GHOSTS
@@ -116,22 +118,35 @@ def _stage(v, base, out, first, last, n, plane, ratio, g, dry, keep, system, rec
 @numba.njit(cache=True, error_model="numpy")
 def _rate(v, first, last, n, plane, dx, g, dry, system):  # type: ignore[no-untyped-def]
     """The largest Σ_axis speed/Δx in rows first … last − 1, or NaN if they hold what is no state."""
-    channels, width = v.shape[0], n + 2 * GHOSTS
+    channels, width, cells = v.shape[0], n + 2 * GHOSTS, v.shape[1]
     waves = 0.0 if system == MOMENTUM else g
     drift = 0.0 if system == GRAVITY else 1.0 if system == BOTH else 2.0
     least = 0.0 if system == BOTH else TINY
     thin, thick = 1.0 / dx[1], 1.0 / dx[0] if plane else 0.0
-    invalid, most = 0, 0.0
+    most, lost = np.zeros(LANES), np.zeros(LANES)
+    fastest, odd = load(most, 0), load(lost, 0)
     for i in range(first, last):
         start = (i + GHOSTS if plane else i) * width + GHOSTS
-        for k in range(n):
-            x = np.uint64(start + k)
-            h, m, across = v[0, x], v[channels - 1, x], v[1, x]
+        for k in range(0, n - n % LANES, LANES):
+            x = start + k
+            h, m, across = load(v, x), load(v, (channels - 1) * cells + x), load(v, cells + x)
+            drifting = where_positive(h - dry, drift / h, 0.0) * (absolute(m) * thin + absolute(across) * thick)
+            rate = drifting + square_root(waves * h) * (thin + thick)
+            fastest = maximum(fastest, rate)
+            # the difference of a number and itself is NaN for all that is not finite
+            odd = odd + where_positive(least - h, 1.0, 0.0) + ((rate - rate) + (m - m) + (across - across))
+        for k in range(n - n % LANES, n):
+            h, m, across = v[0, start + k], v[channels - 1, start + k], v[1, start + k]
             drifting = (drift / h if h > dry else 0.0) * (abs(m) * thin + abs(across) * thick)
             rate = drifting + sqrt(waves * h) * (thin + thick)
-            invalid += 0 if (h >= least) & (rate < inf) & (abs(m) < inf) & (abs(across) < inf) else 1
-            most = max(most, rate)
-    return most if invalid == 0 else nan
+            lost[0] += (1.0 if h < least else 0.0) + ((rate - rate) + (m - m) + (across - across))
+            most[0] = max(most[0], rate)
+    found, wrong = most[0], lost[0]
+    store(most, 0, fastest)
+    store(lost, 0, odd)
+    for lane in range(LANES):
+        found, wrong = max(found, most[lane]), wrong + lost[lane]
+    return found if wrong == 0.0 else nan
 
 
 @numba.njit(cache=True)
@@ -148,10 +163,12 @@ def _largest(rates):  # type: ignore[no-untyped-def]
 @numba.njit(cache=True)
 def _still_depth(v, system):  # type: ignore[no-untyped-def]
     """The depth below which water does not move: only where both processes act may the bed be dry."""
+    if system != BOTH:
+        return 0.0
     deepest = 0.0
     for h in v[0]:
         deepest = max(deepest, h)
-    return DRY * deepest if system == BOTH else 0.0
+    return DRY * deepest
 
 
 @numba.njit(cache=True)
