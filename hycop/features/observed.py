@@ -81,12 +81,12 @@ class Observed:
         axis, a cosine for each of any other."""
         if position not in self._energies:
             u = self.query.u0[:, position].astype(np.float64, copy=False)
-            kept = []
+            kept = [slice(None)]
             for axis in reversed(range(self.grid.axes)):
                 n, transform = self.grid.shape[axis], transforms_of(self.grid)[axis]
                 u = _in_modes(u, n, transform, 1 + axis)
-                kept.append(slice(_lowest_modes(n, transform)[1].size))
-            u = u[(slice(None), *reversed(kept))]
+                kept.insert(1, slice(_lowest_modes(n, transform)[1].size))
+            u = u[tuple(kept)]
             self._energies[position] = u * u / self.grid.cells
         return self._energies[position]
 

@@ -149,10 +149,10 @@ class Lines(NamedTuple):
         plan = line_plan(3 * kept - 2)  # aliases of the highest product end above the modes that are kept
         to = np.zeros(plan.half + 1)
         to[:kept] = quadratic.to
-        weights = np.ascontiguousarray(np.stack(arrays)[..., :kept])
+        laid = np.ascontiguousarray(np.stack(arrays)[..., :kept])
         slope = np.ascontiguousarray(quadratic.slope, dtype=np.float64)
         rest = tableau.factors[-1][:, 0, kept:]
-        return cls(np.array(terms, dtype=np.int64), weights, rest, to, slope, plan)
+        return cls(np.array(terms, dtype=np.int64), laid, rest, to, slope, plan)
 
     def advanced(self, u: Array, steps: Array) -> Array:
         """The lines u (sample, n) after the steps (sample,) of each; those with equal numbers are neighbours."""

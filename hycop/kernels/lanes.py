@@ -26,7 +26,11 @@ LANES = 8
 VECTOR = ir.VectorType(ir.DoubleType(), LANES)
 
 
-class Lanes(types.Type):  # type: ignore[misc]
+compiled: Any = intrinsic
+"""Numba's decorator of functions that write their own instructions; its types are those of plain functions."""
+
+
+class Lanes(types.Type):
     """The type of such a vector."""
 
     def __init__(self) -> None:
@@ -37,7 +41,7 @@ lanes = Lanes()
 
 
 @register_model(Lanes)
-class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
+class _LanesModel(models.PrimitiveModel):
     def __init__(self, manager: Any, kind: Any) -> None:
         super().__init__(manager, kind, VECTOR)
 
@@ -58,7 +62,7 @@ def _vectors(builder: Any, signature: Any, values: Any) -> list[Any]:
 def _operation(symbol: Any, instruction: str) -> None:
     """Lets the operator take two vectors, or a vector and a number."""
 
-    class _Typing(ConcreteTemplate):  # type: ignore[misc]
+    class _Typing(ConcreteTemplate):
         cases = tuple(signature(lanes, a, b) for a, b in _PAIRS)
 
     infer_global(symbol)(_Typing)
@@ -91,10 +95,10 @@ def _function(make: Callable[..., Any], count: int) -> Callable[..., Any]:
         return lanes(*(lanes if isinstance(kind, Lanes) else types.float64 for kind in kinds)), generate
 
     if count == 1:
-        return intrinsic(lambda typing, a: typed((a,)))  # type: ignore[no-any-return]
+        return compiled(lambda typing, a: typed((a,)))
     if count == 2:
-        return intrinsic(lambda typing, a, b: typed((a, b)))  # type: ignore[no-any-return]
-    return intrinsic(lambda typing, a, b, c: typed((a, b, c)))  # type: ignore[no-any-return]
+        return compiled(lambda typing, a, b: typed((a, b)))
+    return compiled(lambda typing, a, b, c: typed((a, b, c)))
 
 
 def _larger(builder: Any, a: Any, b: Any) -> Any:
@@ -127,7 +131,7 @@ def _place(context: Any, builder: Any, kind: Any, array: Any, index: Any) -> Any
     return builder.bitcast(builder.gep(first, [index]), VECTOR.as_pointer())
 
 
-@intrinsic  # type: ignore[misc]
+@compiled
 def load(typing: Any, array: Any, index: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         return builder.load(_place(context, builder, signature.args[0], *values), align=8)
@@ -135,7 +139,7 @@ def load(typing: Any, array: Any, index: Any) -> Any:
     return lanes(array, types.intp), generate
 
 
-@intrinsic  # type: ignore[misc]
+@compiled
 def store(typing: Any, array: Any, index: Any, vector: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         builder.store(values[2], _place(context, builder, signature.args[0], *values[:2]), align=8)

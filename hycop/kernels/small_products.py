@@ -7,7 +7,6 @@ multiplied with one value of each row of a (Goto and van de Geijn, ACM Trans. Ma
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import llvmlite.binding
@@ -15,9 +14,8 @@ import numba
 import numpy.typing as npt
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.extending import intrinsic
 
-from hycop.kernels.lanes import spread
+from hycop.kernels.lanes import compiled, spread
 
 Array = npt.NDArray[Any]
 
@@ -29,17 +27,17 @@ NARROW = 4
 """Columns of a tile of matrices with fewer than ``COLUMNS``."""
 
 
-def _tile_of(rows: int, columns: int) -> Callable[..., None]:
+def _tile_of(rows: int, columns: int) -> Any:
     """``tile(a, i, b, j, out, k, row, column)``: that tile of the product out[k] = a[i]·b[j]."""
 
-    @intrinsic  # type: ignore[misc]
+    @compiled
     def tile(typing: Any, a: Any, i: Any, b: Any, j: Any, out: Any, k: Any, row: Any, column: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             matrices = [
                 _Matrix.of(builder, context.make_array(kind)(context, builder, stack), index)
                 for kind, stack, index in zip(signature.args[:6:2], values[:6:2], values[1:6:2], strict=True)
             ]
-            sums = _summed(builder, matrices, context.get_data_type(a.dtype), *values[6:], rows, columns)
+            sums = _summed(builder, matrices, context.get_data_type(a.dtype), values[6], values[7], rows, columns)
             for place, total in zip(matrices[2].rows(builder, values[6], rows), sums, strict=True):
                 to = builder.bitcast(builder.gep(place, [values[7]]), total.type.as_pointer())
                 builder.store(total, to, align=4)
@@ -47,7 +45,7 @@ def _tile_of(rows: int, columns: int) -> Callable[..., None]:
 
         return types.void(a, types.intp, b, types.intp, out, types.intp, types.intp, types.intp), generate
 
-    return tile  # type: ignore[no-any-return]
+    return tile
 
 
 class _Matrix(NamedTuple):
