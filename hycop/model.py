@@ -276,7 +276,7 @@ class Model:
         scheme = self.scheme_for(part.setting)
         if isinstance(scheme, Unsplit) and beyond.any():
             whole = changed(part, time=self.substeps * part.time)  # so that all refinements have the same cuts
-            cuts = self.gate.cuts(scheme, self.dictionary, whole, beyond.any(axis=1), self.refinement)
+            cuts = self.gate.cuts(scheme, self.dictionary, whole, np.asarray(beyond.any(axis=1)), self.refinement)
             cuts = np.minimum(cuts, MOST_SEGMENTS // np.maximum(segments, 1))
             part, segments = changed(part, time=part.time / cuts), segments * cuts
         covers = exact_covers(self.dictionary, self.equation.processes)

@@ -110,6 +110,23 @@ def test_every_problem_has_features_that_vary(name: str) -> None:
     assert np.isfinite(values).all() and (np.ptp(values, axis=0) > 0).all()
 
 
+@pytest.mark.parametrize("shape", [(12,), (9, 16), (6, 5, 7)])
+def test_the_layout_in_memory_does_not_matter(shape: tuple[int, ...]) -> None:
+    """Channels last, Fortran's order, and views of every second or the reversed cells: to the bit."""
+    query = smooth_query(shape)
+    u, names = query.u0, ("variation", "gradient_x", "level")
+    wide = np.repeat(u, 2, axis=-1)
+    views = [
+        np.moveaxis(np.ascontiguousarray(np.moveaxis(u, 1, -1)), -1, 1),
+        np.asfortranarray(u),
+        wide[..., ::2],
+        np.ascontiguousarray(u[..., ::-1])[..., ::-1],
+    ]
+    for view in views:
+        other = hycop.Query(view, query.setting, query.time)
+        np.testing.assert_array_equal(FeatureMap(names)(other), FeatureMap(names)(query))
+
+
 def test_uniform_and_zero_states_are_finite() -> None:
     query = smooth_query((16, 16))
     for value in (0.0, 0.7):

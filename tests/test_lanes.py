@@ -94,12 +94,14 @@ def test_complex_exponentials_err_by_rounding_alone(growth: float, turns: float)
 
 def test_complex_exponentials_of_extremes() -> None:
     x = np.array([0.0, -np.inf, LEAST - 1, MOST + 1, np.nan, 0.0])
-    y = np.array([0.0, 1.0, 0.0, 1.0, 0.0, np.nan])
+    y = np.array([0.0, 1.0, np.nan, 1.0, 0.0, np.nan])
     real, imaginary = np.empty(6), np.empty(6)
     complex_exponentials(x, y, real, imaginary)
     assert (real[:3] == [1, 0, 0]).all() and (imaginary[:3] == 0).all()
     assert real[3] == np.inf
     assert np.isnan(real[4:]).all()
+    complex_exponentials(x[:3], np.array([LARGEST_TURN + 1, np.inf, 1.0]), real[:3], imaginary[:3])
+    assert (real[1:3] == 0).all() and (imaginary[1:3] == 0).all(), "faded, whatever the turn"
 
 
 @pytest.mark.parametrize("fewest", [2, 4, 6, 16, 97, 193])

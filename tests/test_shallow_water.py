@@ -281,6 +281,18 @@ def test_knows_no_direction(solver: Primitive, boundary: tuple[str, str]) -> Non
         np.testing.assert_allclose(sign * np.flip(image, 2 + axis), out, atol=1e-11)
 
 
+@pytest.mark.parametrize("reconstruction", ["weno5", "muscl", "hancock", "weno5-hancock"])
+def test_a_round_dam_on_a_dry_bed_stays_its_mirror_image_to_the_bit(reconstruction: str) -> None:
+    """A flow that is unstable at its edge, where a rounding error of one side would grow."""
+    x, y = np.meshgrid(*[(np.arange(24) - 11.5) / 24] * 2, indexing="ij")
+    u = np.zeros((1, 3, 24, 24))
+    u[0, 0] = np.where(x * x + y * y < 0.06, 2.0, 0.0)
+    setting = Setting(Grid.box((24, 24), 10.0), CHANNELS, {"g": np.array([9.81])})
+    out = ShallowWater(reconstruction).flow(u, np.array([1.0]), setting)
+    for axis in (0, 1):
+        np.testing.assert_array_equal(out[:, 0], np.flip(out[:, 0], 1 + axis))
+
+
 @every_solver
 @pytest.mark.parametrize("axis", [0, 1])
 def test_walls_mirror(solver: Primitive, axis: int) -> None:

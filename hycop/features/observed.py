@@ -80,7 +80,7 @@ class Observed:
         """Energies (batch, modes…) of a channel's lowest modes: a cosine and a sine for each mode number of a periodic
         axis, a cosine for each of any other."""
         if position not in self._energies:
-            u = self.query.u0[:, position].astype(np.float64, copy=False)
+            u = np.ascontiguousarray(self.query.u0[:, position], dtype=np.float64)  # whatever view the user gave
             kept = [slice(None)]
             for axis in reversed(range(self.grid.axes)):
                 n, transform = self.grid.shape[axis], transforms_of(self.grid)[axis]

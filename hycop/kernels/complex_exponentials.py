@@ -32,13 +32,17 @@ FACTORIALS = tuple(1.0 / math.factorial(k) for k in range(19))
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def complex_exponentials(growth: Array, turn: Array, real: Array, imaginary: Array) -> None:
-    """Real and imaginary parts of exp(growth + i·turn), lines of one length; NaN stays NaN."""
+    """Real and imaginary parts of exp(growth + i·turn), lines of one length; NaN stays NaN, but what has faded is zero
+    whatever its turn."""
     widest = 0.0
     for k in range(turn.size):
         widest = max(widest, abs(turn[k]))
     if widest > LARGEST_TURN:
         for k in range(turn.size):
             size = math.exp(growth[k])
+            if growth[k] < LEAST:
+                real[k] = imaginary[k] = 0.0
+                continue
             real[k], imaginary[k] = size * math.cos(turn[k]), size * math.sin(turn[k])
         return
     f = FACTORIALS
@@ -52,8 +56,9 @@ def complex_exponentials(growth: Array, turn: Array, real: Array, imaginary: Arr
         fourth = square * square
         size = (low + fourth * fourth * high) * np.int64((np.int64(whole) + 1023) << 52).view(np.float64)
         size = 0.0 if growth[k] < LEAST else math.inf if growth[k] > MOST else size
-        quarters = (turn[k] * PER_QUARTER + TO_WHOLE) - TO_WHOLE
-        y = ((turn[k] - quarters * QUARTER[0]) - quarters * QUARTER[1]) - quarters * QUARTER[2]
+        angle = 0.0 if growth[k] < LEAST else turn[k]
+        quarters = (angle * PER_QUARTER + TO_WHOLE) - TO_WHOLE
+        y = ((angle - quarters * QUARTER[0]) - quarters * QUARTER[1]) - quarters * QUARTER[2]
         z = y * y
         sine = f[7] - z * (f[9] - z * (f[11] - z * (f[13] - z * f[15])))
         sine = y - y * z * (f[3] - z * (f[5] - z * sine))

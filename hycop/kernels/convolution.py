@@ -20,16 +20,13 @@ from hycop.kernels.small_products import product
 
 Array = npt.NDArray[Any]
 
-LARGEST = 2**21
-"""Multiplications in one product at most: beyond that transforms are faster."""
+LARGEST = {1: 256, 2: 128}
+"""Most cells along each of so many axes: beyond that transforms are faster."""
 
 
 def convolves(shape: tuple[int, ...], transforms: tuple[str, ...]) -> bool:
     """Whether a state (batch, channel, *grid) is small enough, in one or two periodic axes."""
-    if len(transforms) > 2 or set(transforms) != {"fourier"}:
-        return False
-    rows, columns = shape[-2:]
-    return rows * columns * max(shape[2:]) <= LARGEST
+    return set(transforms) == {"fourier"} and max(shape[2:]) <= LARGEST.get(len(transforms), 0)
 
 
 @lru_cache(maxsize=64)

@@ -68,8 +68,8 @@ def _operation(symbol: Any, instruction: str) -> None:
     infer_global(symbol)(_Typing)
 
     def lower(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        # contracted: a product and a sum round once
-        return getattr(builder, instruction)(*_vectors(builder, signature, values), flags=("contract",))
+        # a product and a sum are not contracted to one rounding: a·b − c·d would not be minus its mirror image
+        return getattr(builder, instruction)(*_vectors(builder, signature, values))
 
     for a, b in _PAIRS:
         lower_builtin(symbol, a, b)(lower)
