@@ -26,7 +26,7 @@ from hycop.baselines import (
 )
 from hycop.baselines.residual import RATES, residual_of
 from hycop.baselines.selftest import Goal, Stated
-from hycop.baselines.training import baseline_settings
+from hycop.baselines.training import any_time, baseline_settings
 from hycop.errors import InvalidInputError, UnknownNameError
 from hycop.evaluation import Contender, evaluate
 from hycop.experiments.bench import Bench
@@ -139,6 +139,11 @@ def test_pino_goes_on_from_fno(fno: Path) -> None:
         train_baseline(hycop.problem("ad2d"), "pino", begin=begin, **SMALL)
     with pytest.raises(BaselineError, match="not known for ks1d"):
         train_baseline(hycop.problem("ks1d"), "pino", trajectories=24)
+    with pytest.raises(BaselineError, match="not any: take fno"):
+        any_time(ADR, "pino", preset="quick", rounds=1)
+    walled = hycop.problem("ad1d").sample(12, "id", 0, boundary="wall", estimated=0)
+    with pytest.raises(BaselineError, match="periodic boxes only"):
+        train_baseline(hycop.problem("ad1d"), "pino", data=walled, rounds=1)
 
 
 @pytest.mark.parametrize("name", ["adr2d", "ad1d", "burgers1d", "swe1d", "swe2d", "ns2d"])

@@ -87,6 +87,9 @@ def train_baseline(
         config = config.model_copy(update={"shape": data.setting.grid.shape})
     else:
         data = _drawn(chosen, problem, count, seed, config.shape, verbose)
+    if chosen.residual and set(data.setting.grid.boundary) != {"periodic"}:
+        ends = data.setting.grid.boundary_name
+        raise BaselineError(f"{chosen.label} knows the residual in periodic boxes only, but the data have {ends} ends")
     held_out = max(1, data.samples // 6)
     each_once = {"samples": data.samples - held_out, "held_out": max(2, held_out)}
     task = Task(problem, problem.processes, config.model_copy(update=each_once), chosen.family, seed, data)
@@ -98,6 +101,11 @@ def any_time(problem: Problem, name: str, **options: Any) -> NeuralOperator:
     """The network of a baseline, trained for every duration up to half the query time: a primitive that advances all
     processes of the problem. ``options`` are those of ``pretrain``."""
     chosen = find_baseline(name)
+    if chosen.residual:
+        wanted = chosen.begins_from or "another baseline"
+        raise BaselineError(
+            f"{chosen.label} learns one query time, and not any: take {wanted}, which has the same network"
+        )
     return pretrain(problem, problem.processes, network=chosen.family, **{**chosen.options, **options})
 
 
@@ -164,7 +172,8 @@ def _lesson(chosen: Baseline, problem: Problem, begin: Monolith | None) -> tuple
         return ResidualLesson(None, residual, chosen.residual, 0.5), {}
     if begin.baseline.name != chosen.begins_from or begin.network.problem != problem.name:
         wanted = find_baseline(chosen.begins_from).label
-        raise BaselineError(f"{chosen.label} begins from {wanted} of {problem.name}, not from {begin.baseline.label}")
+        other = f"{begin.baseline.label} of {begin.network.problem}"
+        raise BaselineError(f"{chosen.label} begins from {wanted} of {problem.name}, not from {other}")
     about: dict[str, object] = {"passes_before": begin.passes, "seconds_before": round(begin.seconds, 3)}
     return ResidualLesson(begin.primitive.arrays(), residual, chosen.residual, 0.0), about
 

@@ -21,7 +21,7 @@ from hycop.policy import PositionPolicy, SlotPolicy
 from hycop.primitive import Primitive
 from hycop.storage.assembly import assembled
 from hycop.storage.document import FILE, KIND, SCHEMA, ModelError, canonical, read_document, refusal, sealed, validated
-from hycop.storage.network import check_networks
+from hycop.storage.network import check_networks, is_network
 from hycop.storage.registry import arrays_of, changed_since, described, restored
 from hycop.storage.sealing import check_files, file_hash, listed_files
 from hycop.storage.weights import read_weights, write_weights
@@ -162,6 +162,8 @@ def _located(folder: Path) -> Path:
         raise ModelError(f"{folder}: there is no such folder; give one that save or 'hycop train' has written")
     if not os.path.isdir(folder):
         raise ModelError(f"{folder}: is a file; give the model folder that holds {FILE}")
+    if is_network(folder) and not os.path.isfile(path):
+        raise ModelError(f"{folder}: holds a network (a baseline or a primitive), but a model is needed here")
     if not os.path.isfile(path):
         raise ModelError(f"{folder}: has no {FILE}; it is not a model folder, or its training has not ended")
     return path

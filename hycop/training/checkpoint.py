@@ -297,7 +297,7 @@ def _has_checkpoint(folder: Path) -> bool:
 
 def another_run(folder: Path) -> RunFolderError:
     return RunFolderError(
-        f"{folder}: the run there has another configuration, seed, dataset or version; use the same, or --force"
+        f"{folder}: the run there has another configuration, seed, dataset or version; use the same, or train --force"
     )
 
 
