@@ -163,7 +163,7 @@ def _located(folder: Path) -> Path:
     if not os.path.isdir(folder):
         raise ModelError(f"{folder}: is a file; give the model folder that holds {FILE}")
     if is_network(folder) and not os.path.isfile(path):
-        raise ModelError(f"{folder}: holds a network (a baseline or a primitive), but a model is needed here")
+        raise ModelError(f"{folder}: has no {FILE}; it holds a network, but a model is needed here")
     if not os.path.isfile(path):
         raise ModelError(f"{folder}: has no {FILE}; it is not a model folder, or its training has not ended")
     return path
