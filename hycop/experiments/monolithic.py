@@ -30,11 +30,11 @@ STRONGEST: Mapping[str, tuple[str, ...]] = {
     "ad1d": ("local-no",),
     "burgers1d": ("local-no",),
     "swe1d": ("local-no",),
-    "adr2d": ("fno", "ar-local-no"),
+    "adr2d": ("fno", "pino", "ar-local-no"),
     "swe2d": ("local-no", "ar-local-no"),
     "ns2d-pdebench": ("pino",),
 }
-"""The strongest baselines of each problem, in distribution and with one seed each: at a fixed time, and of those that
+"""The strongest baselines of each problem, in or out of distribution: at a fixed time, and of those that
 take steps."""
 
 SEEDS = 3
