@@ -134,15 +134,13 @@ def _run_in_cache(engine: Engine, plan: Plan, u: Array, work: Array | None) -> A
 
 def _exact_work(engine: Engine, plan: Plan, u: Array) -> Array:
     """The work of programs whose steps take no more or less for another state."""
+    if plan.alike and len(plan.kind):  # so are the programs of all members
+        once, used = np.zeros(len(u)), (plan.step[0] < NEVER).tolist()
+        for k, there in enumerate(used):
+            once += engine.work_alike(u, plan.durations[: len(u), k], there)
+        return np.tile(once, len(plan.kind) // len(u))
     work = np.zeros(len(plan.kind))
-    alike = plan.alike and len(plan.kind) == len(u)
-    pattern = plan.kind[0].tolist() if alike and len(u) else ()
-    used = (plan.step[:1] < NEVER).tolist() if alike else []
     for kind in range(len(engine.kinds)):
-        if alike:
-            moves = [k for k, now in enumerate(pattern) if now == kind]
-            work += sum(engine.work_alike(u, plan.durations[:, k], used[0][k]) for k in moves)
-            continue
         at = np.nonzero(plan.kind == kind)
         # the cost of an exact flow does not depend on the state, so any state will do
         some = np.broadcast_to(u[:1], (at[0].size, *u.shape[1:]))

@@ -85,8 +85,9 @@ def test_small_products_are_those_of_numpy(sizes: tuple[int, int, int], kind: ty
 def test_complex_exponentials_err_by_rounding_alone(growth: float, turns: float) -> None:
     rng = np.random.default_rng(1)
     x, y = rng.uniform(-growth, growth, 500), rng.uniform(-turns, turns, 500)
-    real, imaginary = np.empty(500), np.empty(500)
-    complex_exponentials(x, y, real, imaginary)
+    lines = np.stack([x, y, x, y])
+    complex_exponentials(lines, 500)
+    real, imaginary = lines[2:]
     size = np.exp(x)
     np.testing.assert_allclose(real / size, np.cos(y), rtol=0, atol=6e-16)
     np.testing.assert_allclose(imaginary / size, np.sin(y), rtol=0, atol=6e-16)
@@ -95,12 +96,14 @@ def test_complex_exponentials_err_by_rounding_alone(growth: float, turns: float)
 def test_complex_exponentials_of_extremes() -> None:
     x = np.array([0.0, -np.inf, LEAST - 1, MOST + 1, np.nan, 0.0])
     y = np.array([0.0, 1.0, np.nan, 1.0, 0.0, np.nan])
-    real, imaginary = np.empty(6), np.empty(6)
-    complex_exponentials(x, y, real, imaginary)
+    lines = np.stack([x, y, x, y])
+    complex_exponentials(lines, 6)
+    real, imaginary = lines[2:]
     assert (real[:3] == [1, 0, 0]).all() and (imaginary[:3] == 0).all()
     assert real[3] == np.inf
     assert np.isnan(real[4:]).all()
-    complex_exponentials(x[:3], np.array([LARGEST_TURN + 1, np.inf, 1.0]), real[:3], imaginary[:3])
+    lines[1, :3] = LARGEST_TURN + 1, np.inf, 1.0
+    complex_exponentials(lines, 3)
     assert (real[1:3] == 0).all() and (imaginary[1:3] == 0).all(), "faded, whatever the turn"
 
 

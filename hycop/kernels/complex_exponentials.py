@@ -31,23 +31,24 @@ FACTORIALS = tuple(1.0 / math.factorial(k) for k in range(19))
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def complex_exponentials(growth: Array, turn: Array, real: Array, imaginary: Array) -> None:
-    """Real and imaginary parts of exp(growth + i·turn), lines of one length; NaN stays NaN, but what has faded is zero
-    whatever its turn."""
-    widest = 0.0
-    for k in range(turn.size):
-        widest = max(widest, abs(turn[k]))
-    if widest > LARGEST_TURN:
-        for k in range(turn.size):
-            size = math.exp(growth[k])
-            if growth[k] < LEAST:
-                real[k] = imaginary[k] = 0.0
+def complex_exponentials(lines: Array, count: int) -> None:
+    """Real and imaginary parts, lines 2 and 3, of exp(growth + i·turn) for the first numbers of lines 0 and 1; NaN
+    stays NaN, but what has faded is zero whatever its turn."""
+    far = 0
+    for k in range(count):
+        far += abs(lines[1, k]) > LARGEST_TURN
+    if far:
+        for k in range(count):
+            size = math.exp(lines[0, k])
+            if lines[0, k] < LEAST:
+                lines[2, k] = lines[3, k] = 0.0
                 continue
-            real[k], imaginary[k] = size * math.cos(turn[k]), size * math.sin(turn[k])
+            lines[2, k], lines[3, k] = size * math.cos(lines[1, k]), size * math.sin(lines[1, k])
         return
     f = FACTORIALS
-    for k in range(turn.size):
-        x = LEAST if growth[k] < LEAST else MOST if growth[k] > MOST else growth[k]
+    for k in range(count):
+        growth = lines[0, k]
+        x = LEAST if growth < LEAST else MOST if growth > MOST else growth
         whole = (x * PER_LOG_2 + TO_WHOLE) - TO_WHOLE
         r = (x - whole * LOG_2) - whole * LOG_2_REST
         high = f[8] + r * (f[9] + r * (f[10] + r * (f[11] + r * (f[12] + r * f[13]))))
@@ -55,8 +56,8 @@ def complex_exponentials(growth: Array, turn: Array, real: Array, imaginary: Arr
         square = r * r
         fourth = square * square
         size = (low + fourth * fourth * high) * np.int64((np.int64(whole) + 1023) << 52).view(np.float64)
-        size = 0.0 if growth[k] < LEAST else math.inf if growth[k] > MOST else size
-        angle = 0.0 if growth[k] < LEAST else turn[k]
+        size = 0.0 if growth < LEAST else math.inf if growth > MOST else size
+        angle = 0.0 if growth < LEAST else lines[1, k]
         quarters = (angle * PER_QUARTER + TO_WHOLE) - TO_WHOLE
         y = ((angle - quarters * QUARTER[0]) - quarters * QUARTER[1]) - quarters * QUARTER[2]
         z = y * y
@@ -67,5 +68,5 @@ def complex_exponentials(growth: Array, turn: Array, real: Array, imaginary: Arr
         corner = np.int64(quarters) & 3
         odd = (corner & 1) == 1
         a, b = sine if odd else cosine, cosine if odd else sine
-        real[k] = size * (-a if corner == 1 or corner == 2 else a)
-        imaginary[k] = size * (-b if corner >= 2 else b)
+        lines[2, k] = size * (-a if corner == 1 or corner == 2 else a)
+        lines[3, k] = size * (-b if corner >= 2 else b)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from numpy.lib.stride_tricks import as_strided
 
 from hycop.kernels.complex_exponentials import complex_exponentials
+from hycop.kernels.lanes import LANES, aligned, load, store
 from hycop.kernels.small_products import product
 
 Array = npt.NDArray[Any]
@@ -31,19 +32,21 @@ def convolves(shape: tuple[int, ...], transforms: tuple[str, ...]) -> bool:
 
 @lru_cache(maxsize=64)
 def waves(n: int) -> Array:
-    """(2 − δ)/n·cos and then −(2 − δ)/n·sin of 2πkd/n for modes k = 0 … n/2, (1, cosine or sine, distance d): half
-    of an inverse transform."""
+    """(2 − δ)/n·cos and then −(2 − δ)/n·sin of 2πkd/n, one row each for every mode k = 0 … n/2: an inverse transform.
+    Distances d go as far as a matrix needs them, and zeros on to the next whole vector."""
     modes = np.arange(n // 2 + 1)[:, None]
-    angle = 2.0 * np.pi * (modes * np.arange(n) % n) / n
+    distances = np.arange(n // parts_of(n))
+    angle = 2.0 * np.pi * (modes * distances % n) / n
     weight = np.where((modes == 0) | (2 * modes == n), 1.0, 2.0) / n
-    return np.concatenate([weight * np.cos(angle), -weight * np.sin(angle)])[None]
+    found = np.zeros((modes.size, 2, -(-distances.size // LANES) * LANES))
+    found[:, 0, : distances.size], found[:, 1, : distances.size] = weight * np.cos(angle), -weight * np.sin(angle)
+    return found
 
 
 @lru_cache(maxsize=64)
 def reversed_waves(n: int) -> Array:
     """``waves`` the other way round: a matrix of the rows multiplies from the left."""
-    cosines, sines = np.split(waves(n), 2, axis=1)
-    return np.concatenate([cosines, -sines], axis=1)
+    return waves(n) * np.array([1.0, -1.0])[:, None]
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -64,109 +67,122 @@ def rings(n: int, dtype: Any) -> tuple[Array, Array]:
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def spaces(n: int) -> tuple[Array, Array, Array, Array, Array, Array]:
-    """Memory for ``fill``: growth, turn, both parts of the amplitudes and all of them in a row, and the kernel."""
-    modes = n // 2 + 1
-    amplitudes = np.empty((1, 1, 2 * modes))
-    return (
-        np.empty(modes),
-        np.empty(modes),
-        amplitudes[0, 0, :modes],
-        amplitudes[0, 0, modes:],
-        amplitudes,
-        np.empty((1, 1, max(1, n))),
-    )
+def lines_of(n: int) -> Array:
+    """Memory for ``fill``, lines of whole vectors: growth, turn and both parts of the amplitude of every mode, and the
+    values of a ring."""
+    return np.empty((5, (n // LANES + 1) * LANES))
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def fill(  # type: ignore[no-untyped-def]
-    rates: Array, sample: int, durations: Array, program: int, move: int, along: Array, space, ring: Array
+    rates: Array, sample: int, durations: Array, program: int, move: int, along: Array, lines: Array, ring: Array
 ) -> None:
-    """The ``rings`` of exp(Σ_op durations[program, move, op]·rates[sample, op, mode]), with the ``waves`` of that size.
+    """The ``rings`` of exp(Σ_op durations[program, move, op]·rate[sample, op, mode]), with the ``waves`` of that size;
+    rates are (real or imaginary part, sample, op, mode).
 
     Arrays are whole, because Numba counts the references to every part of one, and that takes as long as the rest.
     """
-    growth, turn, real, imaginary, amplitudes, kernel = space
-    for k in range(growth.size):
-        decay, angle = 0.0, 0.0
-        for op in range(durations.shape[2]):
-            if durations[program, move, op] != 0.0:  # a rate may be infinite
-                decay += rates[sample, op, k].real * durations[program, move, op]
-                angle += rates[sample, op, k].imag * durations[program, move, op]
-        growth[k], turn[k] = decay, angle
-    complex_exponentials(growth, turn, real, imaginary)
-    product(amplitudes, 0, along, 0, kernel, 0)
-    parts, half = ring.shape[0], ring.shape[1] // 2
-    if parts == 1:
+    modes, parts, half, row = along.shape[0], ring.shape[0], ring.shape[1] // 2, along.shape[2]
+    for k in range(modes):
+        lines[0, k] = lines[1, k] = 0.0
+    for op in range(durations.shape[2]):
+        duration = durations[program, move, op]
+        if duration != 0.0:  # a rate may be infinite
+            for k in range(modes):
+                lines[0, k] += duration * rates[0, sample, op, k]
+                lines[1, k] += duration * rates[1, sample, op, k]
+    complex_exponentials(lines, modes)
+    for part in range(parts):  # even modes, and odd ones, which change their sign over half the box
+        for d in range(0, half, LANES):
+            at = 2 * part * row + d
+            even, odd = lines[2, part] * load(along, at), lines[3, part] * load(along, at + row)
+            for k in range(part + parts, modes, parts):
+                at += 2 * parts * row
+                even, odd = even + lines[2, k] * load(along, at), odd + lines[3, k] * load(along, at + row)
+            store(lines, 4 * lines.shape[1] + d, even + odd)
+        sign = 1.0 if part == 0 else -1.0
         for d in range(half):
-            ring[0, half + d] = ring[0, d] = kernel[0, 0, d]
-    else:
-        for d in range(half):
-            a, b = 0.5 * kernel[0, 0, d], 0.5 * kernel[0, 0, half + d]
-            ring[0, half + d] = ring[0, d] = a + b
-            ring[1, half + d], ring[1, d] = a - b, b - a  # odd modes change their sign over half the box
-    # what rounding took from the sum goes to the smallest value, which takes it best, so that many steps lose nothing
-    rest, least = real[0] / parts, 0
+            ring[part, half + d], ring[part, d] = lines[4, d], sign * lines[4, d]
+    # what rounding took from the sum goes to a small value, which takes it best, so that many steps lose nothing
+    rest = lines[2, 0] / parts
     for d in range(half):
         rest -= ring[0, d]
-        least = d if abs(ring[0, d]) < abs(ring[0, least]) else least
-    ring[0, least] += ring.dtype.type(rest)
-    ring[0, half + least] = ring[0, least]
+    small = 0 if abs(ring[0, 0]) < abs(ring[0, half // 2]) else half // 2
+    ring[0, small] += ring.dtype.type(rest)
+    ring[0, half + small] = ring[0, small]
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def butterfly(blocks: Array) -> None:
-    """Sums and differences of blocks (part, value), of one axis or of two, of which the first is the slower part."""
-    if blocks.shape[0] == 4:
-        for i in range(blocks.shape[1]):
-            a, b, c, d = blocks[0, i], blocks[1, i], blocks[2, i], blocks[3, i]
+def workspace(channels: int, p: int, q: int, n: int, m: int, dtype: Any):  # type: ignore[no-untyped-def]
+    """Memory for a state of p·n × q·m cells as its parts, the blocks (channel, column part, row part, row, column); the
+    same memory as all values in a row, as (channel, part, value), as a stack of blocks and as a stack of column parts;
+    and memory for the products of one column part as its blocks and as one matrix."""
+    size = n * m
+    flat, other = aligned(channels * q * p * size, dtype), aligned(p * size, dtype)
+    parts, stack = flat.reshape(channels, q * p, size), flat.reshape(channels * q * p, n, m)
+    tall, tall_other = flat.reshape(channels * q, p * n, m), other.reshape(1, p * n, m)
+    return flat.reshape(channels, q, p, n, m), flat, parts, stack, tall, other.reshape(p, n, m), tall_other
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def butterfly(parts: Array, channel: int) -> None:
+    """Sums and differences of the blocks of a channel, those of one axis or of two, of which the first is slower."""
+    if parts.shape[1] == 4:
+        for i in range(parts.shape[2]):
+            a, b = parts[channel, 0, i], parts[channel, 1, i]
+            c, d = parts[channel, 2, i], parts[channel, 3, i]
             s, t, v, w = a + b, a - b, c + d, c - d
-            blocks[0, i], blocks[1, i], blocks[2, i], blocks[3, i] = s + v, t + w, s - v, t - w
-    elif blocks.shape[0] == 2:
-        for i in range(blocks.shape[1]):
-            a, b = blocks[0, i], blocks[1, i]
-            blocks[0, i], blocks[1, i] = a + b, a - b
+            parts[channel, 0, i], parts[channel, 1, i] = s + v, t + w
+            parts[channel, 2, i], parts[channel, 3, i] = s - v, t - w
+    elif parts.shape[1] == 2:
+        for i in range(parts.shape[2]):
+            a, b = parts[channel, 0, i], parts[channel, 1, i]
+            parts[channel, 0, i], parts[channel, 1, i] = a + b, a - b
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def multiply(blocks: Array, left: Array, right: Array, scratch: Array) -> None:
-    """blocks[j, i] ← left[i]·blocks[j, i]·right[j] between two butterflies: the convolution of a state whose parts are
-    the blocks (column part, row part, row, column). Without matrices on the left, along the last axis alone."""
-    q, p, n, m = blocks.shape
-    flat, small = blocks.reshape(q * p, n * m), blocks.reshape(q * p, n, m)
-    tall, tall_scratch = blocks.reshape(q, p * n, m), scratch.reshape(1, p * n, m)
-    butterfly(flat)
-    for j in range(q):
+def multiply(  # type: ignore[no-untyped-def]
+    parts: Array, stack: Array, tall: Array, other: Array, tall_other: Array, channel: int, left: Array, right: Array
+) -> None:
+    """blocks[j, i] ← left[i]·blocks[j, i]·right[j] between two butterflies: the convolution of a channel of a
+    ``workspace``. Without matrices on the left, along the last axis alone."""
+    p, n, m = other.shape
+    q = right.shape[0]
+    butterfly(parts, channel)
+    for j in range(channel * q, (channel + 1) * q):
         if left.shape[0]:
             for i in range(p):
-                product(left, i, small, j * p + i, scratch, i)
+                product(left, i, stack, j * p + i, other, i)
         else:
             for i in range(p * n):
                 for column in range(m):
-                    tall_scratch[0, i, column] = tall[j, i, column]
-        product(tall_scratch, 0, right, j, tall, j)
-    butterfly(flat)
+                    tall_other[0, i, column] = tall[j, i, column]
+        product(tall_other, 0, right, j - channel * q, tall, j)
+    butterfly(parts, channel)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def into_blocks(u: Array, blocks: Array) -> None:
-    """A state (row, column) as its parts (column part, row part, row, column)."""
-    q, p, n, m = blocks.shape
-    for j in range(q):
-        for i in range(p):
-            for row in range(n):
-                for column in range(m):
-                    blocks[j, i, row, column] = u[i * n + row, j * m + column]
+def into_blocks(u: Array, sample: int, blocks: Array) -> None:
+    """State ``sample`` (channel, row, column) as its parts."""
+    channels, q, p, n, m = blocks.shape
+    for channel in range(channels):
+        for j in range(q):
+            for i in range(p):
+                for row in range(n):
+                    for column in range(m):
+                        blocks[channel, j, i, row, column] = u[sample, channel, i * n + row, j * m + column]
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def from_blocks(blocks: Array, u: Array) -> None:
-    q, p, n, m = blocks.shape
-    for j in range(q):
-        for i in range(p):
-            for row in range(n):
-                for column in range(m):
-                    u[i * n + row, j * m + column] = blocks[j, i, row, column]
+def from_blocks(blocks: Array, u: Array, sample: int) -> None:
+    """The other way round."""
+    channels, q, p, n, m = blocks.shape
+    for channel in range(channels):
+        for j in range(q):
+            for i in range(p):
+                for row in range(n):
+                    for column in range(m):
+                        u[sample, channel, i * n + row, j * m + column] = blocks[channel, j, i, row, column]
 
 
 def as_matrices(u: Array, axes: int) -> Array:
@@ -176,6 +192,6 @@ def as_matrices(u: Array, axes: int) -> Array:
 
 
 def of_axes(rates: tuple[Array, ...]) -> tuple[Array, Array]:
-    """Rates of the last axis and of the one before it, none if there is only one."""
-    *first, last = (np.ascontiguousarray(rate, dtype=np.complex128) for rate in rates)
-    return last, first[0] if first else np.empty((0, 1, 1), dtype=np.complex128)
+    """Real and imaginary parts of the rates of the last axis and of the one before it, none if there is only one."""
+    *first, last = (np.stack([np.real(rate), np.imag(rate)]).astype(np.float64, copy=False) for rate in rates)
+    return last, first[0] if first else np.empty((2, 0, 1, 1))

@@ -15,13 +15,14 @@ from hycop.kernels.convolution import (
     fill,
     from_blocks,
     into_blocks,
+    lines_of,
     multiply,
     of_axes,
     parts_of,
     reversed_waves,
     rings,
-    spaces,
     waves,
+    workspace,
 )
 from hycop.kernels.distance import squared_distance
 from hycop.kernels.reaction import grow
@@ -52,34 +53,33 @@ def _run(
     """Program i of start … stop takes state i mod batch of u0 (batch, channel, row, column) to out[i], or if there is a
     truth to the squared distance from it."""
     batch, channels, n, m = u0.shape
-    both = first_rates.shape[0] > 0
+    both = first_rates.shape[1] > 0
     p, q = parts_of(n) if both else 1, parts_of(m)
     (down, left), (across, right) = rings(n if both else 0, u0.dtype), rings(m, u0.dtype)
-    row_space, column_space = spaces(n if both else 0), spaces(m)
-    state, scratch = np.empty((channels, q, p, n // p, m // q), u0.dtype), np.empty((p, n // p, m // q), u0.dtype)
-    final = np.empty((n, m))
+    row_lines, column_lines = lines_of(n if both else 0), lines_of(m)
+    blocks, values, parts, stack, tall, other, tall_other = workspace(channels, p, q, n // p, m // q, u0.dtype)
+    final, known = np.empty((1, channels, n, m)), truth.reshape(truth.shape[0], truth[:1].size)
+    last = final.reshape(final.size)
     for program in range(start, stop):
         sample = program % batch
-        for channel in range(channels):
-            into_blocks(u0[sample, channel], state[channel])
+        into_blocks(u0, sample, blocks)
         for k in range(moves.shape[1]):
             move = moves[program, k]
             if move == END:
                 break
             if move == CONVOLUTION:
-                fill(rates, sample, durations, program, k, columns, column_space, across)
+                fill(rates, sample, durations, program, k, columns, column_lines, across)
                 if both:
-                    fill(first_rates, sample, durations, program, k, rows, row_space, down)
+                    fill(first_rates, sample, durations, program, k, rows, row_lines, down)
                 for channel in range(channels):
-                    multiply(state[channel], left, right, scratch)
+                    multiply(parts, stack, tall, other, tall_other, channel, left, right)
             else:
-                grow(state.reshape(state.size), growth[move, sample] * durations[program, k, move])
-        for channel in range(channels):
-            if truth.shape[0]:
-                from_blocks(state[channel], final)
-                squares[program] += squared_distance(final.reshape(n * m), truth[sample, channel].reshape(n * m))
-            else:
-                from_blocks(state[channel], out[program, channel])
+                grow(values, growth[move, sample] * durations[program, k, move])
+        if truth.shape[0]:
+            from_blocks(blocks, final, 0)
+            squares[program] = squared_distance(last, known[sample])
+        else:
+            from_blocks(blocks, out, program)
 
 
 @dataclass(frozen=True)
