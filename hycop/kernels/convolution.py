@@ -74,7 +74,7 @@ def lines_of(n: int) -> Array:
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def fill(  # type: ignore[no-untyped-def]
+def fill(
     rates: Array, sample: int, durations: Array, program: int, move: int, along: Array, lines: Array, ring: Array
 ) -> None:
     """The ``rings`` of exp(Σ_op durations[program, move, op]·rate[sample, op, mode]), with the ``waves`` of that size;
@@ -141,7 +141,7 @@ def butterfly(parts: Array, channel: int) -> None:
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def multiply(  # type: ignore[no-untyped-def]
+def multiply(
     parts: Array, stack: Array, tall: Array, other: Array, tall_other: Array, channel: int, left: Array, right: Array
 ) -> None:
     """blocks[j, i] ← left[i]·blocks[j, i]·right[j] between two butterflies: the convolution of a channel of a
