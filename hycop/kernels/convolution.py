@@ -191,6 +191,14 @@ def as_matrices(u: Array, axes: int) -> Array:
     return np.ascontiguousarray(u).reshape(shape)
 
 
+def in_blocks(u: Array, axes: int) -> Array:
+    """``into_blocks`` of all states, each as one row of values."""
+    batch, channels, n, m = u.shape
+    p, q = parts_of(n) if axes == 2 else 1, parts_of(m)
+    blocks = u.reshape(batch, channels, p, n // p, q, m // q).transpose(0, 1, 4, 2, 3, 5)
+    return blocks.reshape(batch, -1)
+
+
 def of_axes(rates: tuple[Array, ...]) -> tuple[Array, Array]:
     """Real and imaginary parts of the rates of the last axis and of the one before it, none if there is only one."""
     *first, last = (np.stack([np.real(rate), np.imag(rate)]).astype(np.float64, copy=False) for rate in rates)

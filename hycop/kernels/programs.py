@@ -14,6 +14,7 @@ from hycop.kernels.convolution import (
     as_matrices,
     fill,
     from_blocks,
+    in_blocks,
     into_blocks,
     lines_of,
     multiply,
@@ -51,15 +52,13 @@ def _run(
     rows: Array,
 ) -> None:
     """Program i of start … stop takes state i mod batch of u0 (batch, channel, row, column) to out[i], or if there is a
-    truth to the squared distance from it."""
+    truth, (batch, value) ``in_blocks``, to the squared distance from it."""
     batch, channels, n, m = u0.shape
     both = first_rates.shape[1] > 0
     p, q = parts_of(n) if both else 1, parts_of(m)
     (down, left), (across, right) = rings(n if both else 0, u0.dtype), rings(m, u0.dtype)
     row_lines, column_lines = lines_of(n if both else 0), lines_of(m)
     blocks, values, parts, stack, tall, other, tall_other = workspace(channels, p, q, n // p, m // q, u0.dtype)
-    final, known = np.empty((1, channels, n, m)), truth.reshape(truth.shape[0], truth[:1].size)
-    last = final.reshape(final.size)
     for program in range(start, stop):
         sample = program % batch
         into_blocks(u0, sample, blocks)
@@ -76,8 +75,7 @@ def _run(
             else:
                 grow(values, growth[move, sample] * durations[program, k, move])
         if truth.shape[0]:
-            from_blocks(blocks, final, 0)
-            squares[program] = squared_distance(last, known[sample])
+            squares[program] = squared_distance(values, truth[sample])
         else:
             from_blocks(blocks, out, program)
 
@@ -100,14 +98,15 @@ class Moves:
         """The states (program, channel, *grid) at the end."""
         states = as_matrices(u0, len(self.rates))
         out = np.empty((self.ops.shape[0], *states.shape[1:]), dtype=u0.dtype)
-        self._run(states, np.empty((0, 1, 1, 1)), out, np.empty(0))
+        self._run(states, np.empty((0, 1)), out, np.empty(0))
         return out.reshape(-1, *u0.shape[1:])
 
     def squared_distances(self, u0: Array, truth: Array) -> Array:
         """Σ (u − truth)² over channels and cells, of the states at the end, (program,)."""
         squares = np.zeros(self.ops.shape[0])
-        states, against = (as_matrices(u, len(self.rates)) for u in (u0, truth))
-        self._run(states, against.astype(np.float64, copy=False), np.empty((0, 1, 1, 1), dtype=u0.dtype), squares)
+        axes = len(self.rates)
+        against = in_blocks(as_matrices(truth, axes), axes).astype(np.float64, copy=False)
+        self._run(as_matrices(u0, axes), against, np.empty((0, 1, 1, 1), dtype=u0.dtype), squares)
         return squares
 
     def _run(self, states: Array, truth: Array, out: Array, squares: Array) -> None:
