@@ -19,6 +19,7 @@ from hycop.baselines import (
     BASELINES,
     BaselineError,
     Monolith,
+    UntrustedBaselineWarning,
     find_baseline,
     is_baseline,
     load_baseline,
@@ -104,6 +105,14 @@ def test_a_longer_box_takes_a_longer_time_where_the_state_sets_the_speed() -> No
     longer = Grid(asked.grid.shape, 10 * asked.grid.lengths, asked.grid.boundary)
     scaled = Query(asked.u0, asked.setting.with_grid(longer), 10 * asked.time)
     np.testing.assert_allclose(model.solve(scaled).states, model.solve(asked).states, rtol=1e-6, atol=1e-7)
+
+
+def test_walls_that_a_network_does_not_know_are_told(fno: Path) -> None:
+    model = load_baseline(fno)
+    asked = hycop.problem("adr2d").queries(2, "id", 0, shape=(16, 16))
+    walls = Query(asked.u0, asked.setting.with_grid(asked.grid.with_boundary("wall")), asked.time)
+    with pytest.warns(UntrustedBaselineWarning, match="boundary=periodic .* nothing of boundary=wall"):
+        model.solve(walls)
 
 
 def test_training_goes_on_to_the_same_bits(fno: Path, tmp_path: Path) -> None:

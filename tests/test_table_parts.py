@@ -88,6 +88,8 @@ def test_the_command_keeps_other_parts(tmp_path: Path, monkeypatch: pytest.Monke
     assert about.returncode == 0 and [row.value for row in read_rows(file)] == [5.0, 6.0, 4.0]
     wrong = hycop_command("table", "three", "--part", "d", "--json", file)
     assert wrong.returncode == 2 and "unknown part 'd'" in wrong.stderr
+    unnamed = hycop_command("table", "frontier", "mine.py")
+    assert unnamed.returncode == 2 and "mine.py: say what of this file is meant" in unnamed.stderr
     assert json.loads(file.read_text())["rows"][0]["part"] == "a"
 
 

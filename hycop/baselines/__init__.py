@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hycop.baselines.baseline import Baseline, BaselineError
-from hycop.baselines.monolith import Monolith, is_baseline, load_baseline
+from hycop.baselines.monolith import Monolith, UntrustedBaselineWarning, is_baseline, load_baseline
 from hycop.baselines.registry import BASELINES, NOT_AVAILABLE, find_baseline
 from hycop.baselines.training import train_baseline
 
@@ -13,6 +13,7 @@ __all__ = [
     "Baseline",
     "BaselineError",
     "Monolith",
+    "UntrustedBaselineWarning",
     "find_baseline",
     "is_baseline",
     "load_baseline",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log2
@@ -12,6 +13,7 @@ import numpy as np
 
 from hycop.baselines.baseline import Baseline, BaselineError
 from hycop.baselines.registry import find_baseline
+from hycop.errors import HyCOPWarning
 from hycop.execution import Outcome
 from hycop.grid import Array
 from hycop.primitives.learned import NeuralOperator
@@ -32,6 +34,13 @@ TRANSIT = "1/L"
 
 LENGTHS = "lengths"
 """The setting that holds the lengths of the box, if all solutions of training have the same."""
+
+BOUNDARY = "boundary"
+"""The setting that holds the boundaries of training."""
+
+
+class UntrustedBaselineWarning(HyCOPWarning):
+    """A baseline is asked about other boundaries than those it was trained with."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +104,7 @@ class Monolith:
 
     def solve(self, query: Query) -> Outcome:
         """States that became NaN or infinite are results."""
+        self._warn_of_boundary(query.grid.boundary_name)
         once = self.time * self._stretch(query)
         steps = self._steps(query.time, once)
         out, states = np.array(query.u0, dtype=np.float64), np.array(query.u0, dtype=np.float64)
@@ -105,6 +115,13 @@ class Monolith:
                 states[some] = self.primitive.step(states[some], once[some], query.setting.take(some))
                 out[some] = states[some]
         return Outcome(out, steps * self.primitive.work_of_step(query.grid.cells))
+
+    def _warn_of_boundary(self, asked: str) -> None:
+        """A network cannot be told of walls: it goes on as if they were not there."""
+        trained = self.network.settings.get(BOUNDARY, asked)
+        if trained != asked:
+            told = f"{self.baseline.label} was trained with boundary={trained} and knows nothing of boundary={asked}"
+            warnings.warn(told, UntrustedBaselineWarning, stacklevel=3)
 
     def _stretch(self, query: Query) -> Array:
         """How many times longer than in training the box is, where a longer time makes up for that; else 1."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from hycop.baselines.baseline import Baseline, BaselineError
-from hycop.baselines.monolith import LENGTHS, SAME_TIME, Monolith
+from hycop.baselines.monolith import BOUNDARY, LENGTHS, SAME_TIME, Monolith
 from hycop.baselines.registry import find_baseline
 from hycop.baselines.residual import ResidualLesson, residual_of
 from hycop.data import Dataset
@@ -179,9 +179,11 @@ def _lesson(chosen: Baseline, problem: Problem, begin: Monolith | None) -> tuple
 
 
 def _box(data: Dataset) -> dict[str, object]:
-    """The lengths of the box, if they do not vary."""
-    lengths = data.setting.grid.lengths
-    return {} if np.ptp(lengths, axis=0).any() else {LENGTHS: [float(length) for length in lengths[0]]}
+    """The boundaries of the box, and its lengths if they do not vary."""
+    grid = data.setting.grid
+    varies = bool(np.ptp(grid.lengths, axis=0).any())
+    lengths = {} if varies else {LENGTHS: [float(length) for length in grid.lengths[0]]}
+    return {BOUNDARY: grid.boundary_name, **lengths}
 
 
 def _checked(chosen: Baseline, data: Dataset) -> Dataset:
