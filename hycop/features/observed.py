@@ -104,15 +104,15 @@ def _found(content: Content, times: bytes) -> dict[Hashable, Array]:
 
 def _moments(u: Array, transforms: tuple[str, ...]) -> Array:
     """Of states u (batch, *grid), what ``Observed._moments_of`` says, (batch, 5)."""
-    first, left, right, *squares = _matrices(u.shape[1:], transforms)
+    first, left, right, planes, rows, columns = _matrices(u.shape[1:], transforms)
     if u.ndim == 4:
-        planes = np.empty((u.shape[0], first.shape[1], u.shape[2] * u.shape[3]))
-        times_from_left(first, u.reshape(*u.shape[:2], -1), planes)
-        stack = planes.reshape(-1, *u.shape[2:])
+        stack = np.empty((u.shape[0], first.shape[1], u.shape[2] * u.shape[3]))
+        times_from_left(first, u.reshape(*u.shape[:2], -1), stack)
+        stack = stack.reshape(-1, *u.shape[2:])
     else:
         stack = u.reshape(u.shape[0], -1, u.shape[-1])
     out = np.empty((u.shape[0], 2 + len(AXES)))
-    moments(stack, left, right, *squares, prod(u.shape[1:]), out)
+    moments(stack, left, right, planes, rows, columns, prod(u.shape[1:]), out)
     return out
 
 

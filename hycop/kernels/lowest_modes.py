@@ -1,4 +1,4 @@
-"""Statistics of states from their lowest modes, sample by sample, so that the bits of a sample depend on nothing else."""
+"""Statistics of states from their lowest modes; the bits of a sample depend on nothing else."""
 
 from __future__ import annotations
 
