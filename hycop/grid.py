@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from hycop.boundary import PLAIN, Boundaries, checked_boundary, kinds_of
 from hycop.errors import InvalidInputError
+from hycop.kernels.finite import finite
 
 Array = npt.NDArray[Any]
 T = TypeVar("T")
@@ -47,7 +48,7 @@ def all_finite(values: Array) -> bool:
     """Whether no value is NaN or infinite. A few are looked at one by one, which takes less time than an array does."""
     if values.size <= FEW:
         return all(map(isfinite, values.ravel().tolist()))
-    return bool(np.logical_and.reduce(np.isfinite(values), axis=None))
+    return bool(finite(values.reshape(-1)))
 
 
 def changed(checked: T, **fields: object) -> T:

@@ -39,8 +39,8 @@ def real_numbers(name: str, value: object) -> Array:
     return numbers if numbers.dtype in (np.float32, np.float64) else numbers.astype(np.float64)
 
 
-def _column(name: str, value: object, batch: int) -> Array:
-    column = real_numbers(name, value)
+def _column(name: str, column: Array, batch: int) -> Array:
+    """Real numbers as one for each sample, or an error that says what is wrong with them."""
     if not column.ndim:
         column = np.full(batch, float(column))
     column = column.astype(np.float64, copy=False)
@@ -254,8 +254,8 @@ class Query:
                 f"setting is {type(self.setting).__name__}: give a Setting, as Setting(grid, channels, params)"
             )
         object.__setattr__(self, "u0", checked_state(self.u0, self.setting))
-        time = _column("time", self.time, self.setting.batch)
-        if (time < 0).any():
+        time = _column("time", real_numbers("time", self.time), self.setting.batch)
+        if np.minimum.reduce(time, initial=0.0) < 0:
             sample = int(np.flatnonzero(time < 0)[0])
             raise InvalidInputError(f"time is {time[sample]} for sample {sample}: it must not be negative")
         object.__setattr__(self, "time", time)

@@ -33,6 +33,7 @@ def query_of_arrays(
             f"u0 has shape {u0.shape}: (batch, channel, *grid) with {box.axes} grid axes and at least one state is "
             "needed"
         )
+    u0 = np.ascontiguousarray(u0)  # once, for all that read it
     _check_params(params, model.equation)
     if lengths is None and boundary is None:
         grid = _grid_in(box, u0.shape)

@@ -203,9 +203,10 @@ class Scope:
         later, found = query.time > 0, dict[str, Array]()
         names = (*self.view.names, *self.constants, *self.coefficients, "time")
         outside = beyond & later[:, None]
-        for index in np.flatnonzero(outside.any(axis=0)).tolist():  # a coefficient may have the name of a feature
-            found[names[index]] = found.get(names[index], False) | outside[:, index]
-        return {**found, **(dict.fromkeys(reasons, later) if later.any() else {})}
+        for index in np.logical_or.reduce(outside, axis=0).nonzero()[0].tolist():
+            name, own = names[index], outside[:, index]
+            found[name] = found[name] | own if name in found else own  # a coefficient may have the name of a feature
+        return {**found, **(dict.fromkeys(reasons, later) if reasons and later.any() else {})}
 
     @cached_property
     def _longest(self) -> tuple[Array, Array]:

@@ -333,6 +333,7 @@ def _first_policy(start: object) -> Start | None:
 
 def _warn_outside(outside: Mapping[str, Array]) -> None:
     if outside:
-        flags = np.any(list(outside.values()), axis=0)
-        told = f"{int(flags.sum())} of {flags.size} queries lie outside the trained range of {', '.join(outside)}"
+        flags = np.logical_or.reduce(list(outside.values()))
+        count, reasons = np.count_nonzero(flags), ", ".join(outside)
+        told = f"{count} of {flags.size} queries lie outside the trained range of {reasons}"
         warnings.warn(told, UntrustedWarning, stacklevel=3)

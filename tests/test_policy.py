@@ -87,7 +87,7 @@ def test_redundant_primitives() -> None:
 
 
 @given(seed=st.integers(0, 2**31), scale=st.floats(0, 5))
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 def test_consistent_budgets_give_every_process_its_time(seed: int, scale: float) -> None:
     rng = np.random.default_rng(seed)
     seen = inputs(seed=seed)
@@ -104,7 +104,7 @@ def test_consistent_budgets_give_every_process_its_time(seed: int, scale: float)
 
 
 @given(seed=st.integers(0, 2**31))
-@settings(max_examples=25)
+@settings(max_examples=25, deadline=None)
 def test_literal_budgets_sum_to_the_time(seed: int) -> None:
     rng = np.random.default_rng(seed)
     seen = inputs(seed=seed)
@@ -115,6 +115,7 @@ def test_literal_budgets_sum_to_the_time(seed: int) -> None:
 
 
 @given(seed=st.integers(0, 2**31), slope=st.floats(-2, 2))
+@settings(deadline=None)
 def test_gains_are_clipped(seed: int, slope: float) -> None:
     seen = inputs(seed=seed)
     policy = slot_policy("gain", patterns=1)

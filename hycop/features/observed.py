@@ -10,8 +10,9 @@ import numpy as np
 
 from hycop.errors import InvalidInputError
 from hycop.grid import AXES, Array, changed
+from hycop.kernels.lowest_modes import moments
 from hycop.kernels.small_products import COLUMNS as TILE
-from hycop.kernels.small_products import times, times_from_left
+from hycop.kernels.small_products import times_from_left
 from hycop.pde import Equation
 from hycop.primitive import Content, is_small, transforms_of
 from hycop.query import Query
@@ -43,9 +44,7 @@ class Observed:
         self.grid = query.grid
         self.time = query.time
         self.batch = query.batch
-        self._energies: dict[int, Array] = {}
-        self._moments: dict[int, tuple[Array, Array]] = {}
-        self._slopes: dict[int, Array] = {}
+        self._moments: dict[int, Array] = {}
         self._found = _found(Content(query.setting), query.time.tobytes()) if is_small(query.setting) else {}
 
     def once(self, key: Hashable, compute: Callable[[], Array]) -> Array:
@@ -73,41 +72,29 @@ class Observed:
 
     def mean(self, position: int) -> Array:
         """Mean of a channel over the box."""
-        u = self.query.u0[:, position].reshape(self.batch, -1)
-        return np.add.reduce(u, axis=1, dtype=u.dtype) / u.dtype.type(self.grid.cells)
-
-    def energies(self, position: int = 0) -> Array:
-        """Energies (batch, modes…) of a channel's lowest modes: a cosine and a sine for each mode number of a periodic
-        axis, a cosine for each of any other."""
-        if position not in self._energies:
-            u = np.ascontiguousarray(self.query.u0[:, position], dtype=np.float64)  # whatever view the user gave
-            kept = [slice(None)]
-            for axis in reversed(range(self.grid.axes)):
-                n, transform = self.grid.shape[axis], transforms_of(self.grid)[axis]
-                u = _in_modes(u, n, transform, 1 + axis)
-                kept.insert(1, slice(_lowest_modes(n, transform)[1].size))
-            u = u[tuple(kept)]
-            self._energies[position] = u * u / self.grid.cells
-        return self._energies[position]
+        return self._moments_of(position)[:, 0]
 
     def mean_and_variance(self, position: int = 0) -> tuple[Array, Array]:
         """Size of the mean of a channel, and its variance over the lowest modes."""
-        if position not in self._moments:
-            flat = self.energies(position).reshape(self.batch, -1)
-            self._moments[position] = np.sqrt(flat[:, 0]), np.add.reduce(flat[:, 1:], axis=1)
-        return self._moments[position]
+        found = self._moments_of(position)
+        return np.abs(found[:, 0]), found[:, 1]
 
     def squared_slope(self, axis: int, position: int = 0) -> Array:
         """⟨u_i²⟩ (L/2π)²: energies weighted by the squared mode numbers along an axis."""
         self.length(axis)
-        if position not in self._slopes:
-            flat = self.energies(position).reshape(self.batch, 1, -1)
-            self._slopes[position] = np.add.reduce(flat * _squares(self.grid.shape, transforms_of(self.grid)), axis=2)
-        return self._slopes[position][:, axis]
+        return self._moments_of(position)[:, axis - self.grid.axes]
 
     def rms(self, position: int) -> Array:
         """Root mean square of a channel's lowest modes, the mean among them."""
-        return np.sqrt(np.add.reduce(self.energies(position).reshape(self.batch, -1), axis=1))
+        found = self._moments_of(position)
+        return np.sqrt(found[:, 0] ** 2 + found[:, 1])
+
+    def _moments_of(self, position: int) -> Array:
+        """Mean and variance of a channel, and its squared slopes along three axes, those of the grid last."""
+        if position not in self._moments:
+            u = np.ascontiguousarray(self.query.u0[:, position], dtype=np.float64)  # whatever view the user gave
+            self._moments[position] = _moments(u, transforms_of(self.grid))
+        return self._moments[position]
 
 
 @lru_cache(maxsize=SETTINGS)
@@ -115,50 +102,40 @@ def _found(content: Content, times: bytes) -> dict[Hashable, Array]:
     return {}
 
 
-def _in_modes(u: Array, n: int, transform: str, axis: int) -> Array:
-    """u (batch, …, n, …) with an axis in its lowest modes and zeros after them, sample by sample, so that a sample's
-    bits depend on nothing else."""
-    modes, transposed = _matrices(n, transform)
-    if axis == u.ndim - 1:
-        rows = u if u.ndim == 3 else u.reshape(u.shape[0], -1, n)
-        out = np.empty((*rows.shape[:2], modes.shape[2]))
-        times(rows, modes, out)
+def _moments(u: Array, transforms: tuple[str, ...]) -> Array:
+    """Of states u (batch, *grid), what ``Observed._moments_of`` says, (batch, 5)."""
+    first, left, right, planes, rows, columns = _matrices(u.shape[1:], transforms)
+    if u.ndim == 4:
+        stack = np.empty((u.shape[0], first.shape[1], u.shape[2] * u.shape[3]))
+        times_from_left(first, u.reshape(*u.shape[:2], -1), stack)
+        stack = stack.reshape(-1, *u.shape[2:])
     else:
-        columns = u if u.ndim == 3 else u.reshape(-1, n, prod(u.shape[axis + 1 :]))
-        out = np.empty((columns.shape[0], transposed.shape[1], columns.shape[2]))
-        times_from_left(transposed, columns, out)
-    return out.reshape(*u.shape[:axis], -1, *u.shape[axis + 1 :])
-
-
-@lru_cache(maxsize=256)
-def _matrices(n: int, transform: str) -> tuple[Array, Array]:
-    """The lowest modes of an axis as (1, cell, mode) and (1, mode, cell), with zeros for modes up to a multiple of the
-    numbers that products take at a time."""
-    modes = _lowest_modes(n, transform)[0]
-    padded = np.zeros((n, -(-modes.shape[1] // TILE) * TILE))
-    padded[:, : modes.shape[1]] = modes
-    return padded[None], np.ascontiguousarray(padded.T)[None]
+        stack = u.reshape(u.shape[0], -1, u.shape[-1])
+    out = np.empty((u.shape[0], 2 + len(AXES)))
+    moments(stack, left, right, planes, rows, columns, prod(u.shape[1:]), out)
+    return out
 
 
 @lru_cache(maxsize=64)
-def _squares(shape: tuple[int, ...], transforms: tuple[str, ...]) -> Array:
-    """Squared mode numbers along each axis of the lowest modes, (axis, mode)."""
-    along = [_lowest_modes(n, each)[1] for n, each in zip(shape, transforms, strict=True)]
-    return np.stack([each.ravel() for each in np.meshgrid(*along, indexing="ij")])
+def _matrices(shape: tuple[int, ...], transforms: tuple[str, ...]) -> tuple[Array, ...]:
+    """The lowest modes of three axes, (1, mode, cell) of the first two and (1, cell, mode) of the last, and their
+    squared numbers. An axis that is missing in front has one cell."""
+    missing = [(np.ones((1, 1)), np.zeros(1))] * (len(AXES) - len(shape))
+    (first, left, right), squares = zip(*missing, *map(_lowest_modes, shape, transforms), strict=True)
+    return np.ascontiguousarray(first.T)[None], np.ascontiguousarray(left.T)[None], right[None], *squares
 
 
-@lru_cache(maxsize=256)
 def _lowest_modes(n: int, transform: str) -> tuple[Array, Array]:
-    """For an axis of n cells: its lowest modes as the columns of an orthonormal matrix (cell, mode), divided by the
-    factors by which cell averages smooth them, and their squared numbers."""
+    """For an axis of n cells: its lowest modes as columns (cell, mode) of squares n, a cosine and a sine for each mode
+    number of a periodic axis, a cosine for each of any other; and their squared numbers. Modes are divided by the
+    factors by which cell averages smooth them, and zeros follow up to a multiple of what products take at a time."""
     number = np.arange(min(LOWEST_MODES, (n - 1) // 2) + 1, dtype=np.float64)
     # a cosine of number j has half the wavenumber of a Fourier mode of the same number
     wave = number if transform == "fourier" else 0.5 * number
     angle = 2.0 * np.pi / n * (np.arange(n)[:, None] + (0.0 if transform == "fourier" else 0.5)) * wave
-    modes = np.cos(angle) * np.sqrt(np.where(number == 0, 1.0, 2.0) / n)
+    modes = np.cos(angle) * np.sqrt(np.where(number == 0, 1.0, 2.0))
     if transform == "fourier":
-        modes = np.hstack([modes, np.sqrt(2.0 / n) * np.sin(angle[:, 1:])])
+        modes = np.hstack([modes, np.sqrt(2.0) * np.sin(angle[:, 1:])])
         wave = np.concatenate([wave, wave[1:]])
-    modes = modes / np.sinc(wave / n)
-    modes.setflags(write=False)
-    return modes, wave**2
+    missing = -wave.size % TILE
+    return np.pad(modes / np.sinc(wave / n), ((0, 0), (0, missing))), np.pad(wave**2, (0, missing))

@@ -11,6 +11,7 @@ import numpy as np
 
 from hycop.errors import IncompatibleError, InvalidInputError
 from hycop.grid import Array, all_finite, changed
+from hycop.kernels.shares import deal
 from hycop.policy.allotment import Allotment, Inputs, seen_by
 from hycop.policy.theta import Layout, carried, checked_thetas, laid_out
 from hycop.program import EMPTY, ProgramBatch
@@ -157,7 +158,7 @@ class SlotPolicy:
             index = int(chosen[0, 0])
             once = self._durations(index, thetas[:, self._parts[index]], inputs).reshape(members * batch, -1)
             ops = np.empty(once.shape, dtype=np.int64)
-            ops[:] = self._grouped[index].unsorted
+            ops[:] = self._grouped[index].ops
             if all_finite(once):
                 return changed(self._no_programs, ops=ops, durations=once)
             return ProgramBatch(self.allotment.names, ops, once)  # which says where it is not finite
@@ -198,38 +199,34 @@ class SlotPolicy:
 
         duration = T·amount·exp(l)/Σ exp(l),   l = log(classical share) + b + (Σ_j φ_j t_j)·x."""
         group = self._grouped[index]
-        logits, tilts = self._logits(index, theta)
-        if tilts is not None:
-            logits = logits + seen_by(tilts, inputs.features)
-        # against overflow; within each group, because large logits of one primitive must not make the weights of
-        # another vanish
-        weights = np.exp(logits - np.maximum.reduceat(logits, group.starts, axis=2).take(group.member, axis=2))
-        amounts = inputs.time[:, None]
+        amounts = np.empty((theta.shape[0], inputs.batch, group.ops.size))
+        amounts[:] = inputs.time[:, None]
         if group.divided:
-            amounts = amounts * group.allotment.amounts(theta[:, group.used :], inputs)[..., group.ops]
-        shares = weights * amounts / np.add.reduceat(weights, group.starts, axis=2).take(group.member, axis=2)
-        return shares.take(group.slots, axis=2)
+            amounts *= group.allotment.amounts(theta[:, group.used :], inputs)[..., group.ops]
+        deal(*self._logits(index, theta), np.ascontiguousarray(inputs.features), group.member, amounts)
+        return amounts
 
-    def _logits(self, index: int, theta: Array) -> tuple[Array, Array | None]:
-        """What the logits of a pattern start from, (member, 1, slot), and the tilts (member, slot, feature) by which
+    def _logits(self, index: int, theta: Array) -> tuple[Array, Array]:
+        """What the logits of a pattern start from, (member, slot), and the tilts (member, slot, feature) by which
         features change them. Those of the last single member are kept: a model has one theta."""
         key = (index, theta.tobytes()) if len(theta) == 1 else None
         if key is not None and key in self._kept:
             return self._kept[key]
         group = self._grouped[index]
-        logits = group.logs[None]
+        logits = np.tile(group.logs, (len(theta), 1))
         if group.free.size:
-            logits = logits + np.where(group.shared, theta[:, group.free], 0.0)
-        tilted = [phi * theta[:, places] for phi, places in group.tilts]
-        found = logits[:, None], sum(tilted[1:], tilted[0]) if tilted else None
+            logits += np.where(group.shared, theta[:, group.free], 0.0)
+        tilts = np.zeros((*logits.shape, self.features if group.tilts else 0))
+        for phi, places in group.tilts:
+            tilts += phi * theta[:, places]
         if key is not None:
             for old in [old for old in self._kept if old[0] == index]:
                 del self._kept[old]
-            self._kept[key] = found
-        return found
+            self._kept[key] = logits, tilts
+        return logits, tilts
 
     @cached_property
-    def _kept(self) -> dict[tuple[int, bytes], tuple[Array, Array | None]]:
+    def _kept(self) -> dict[tuple[int, bytes], tuple[Array, Array]]:
         return {}
 
     @cached_property
@@ -239,17 +236,13 @@ class SlotPolicy:
 
 @dataclass(frozen=True, eq=False)
 class _Grouped:
-    """The slots of a pattern, sorted so that those that share their time are neighbours: ``slots`` are the places of
-    the ``unsorted`` ones among them, ``starts`` the first of each group, ``member`` the group of each. The logit of a
-    slot starts at ``logs``; where it is ``shared``, theta[free] is added; and φ·theta[places]·x for each (φ, places) of
-    ``tilts``, one for each degree. Parameters of the allotment begin at ``used``; unless it is ``divided``, each group
-    has all of the time."""
+    """The slots of a pattern: their ``ops``, and ``member``, the group of each; those of a group share its time. The
+    logit of a slot starts at ``logs``; where it is ``shared``, theta[free] is added; and φ·theta[places]·x for each
+    (φ, places) of ``tilts``, one for each degree. Parameters of the allotment begin at ``used``; unless it is
+    ``divided``, each group has all of the time."""
 
-    unsorted: Array
-    slots: Array
-    starts: Array
-    member: Array
     ops: Array
+    member: Array
     logs: Array
     shared: Array
     free: Array
@@ -271,20 +264,15 @@ class _Grouped:
                 first[degree, slots], basis[degree, slots] = used, phi
                 used += policy.features
         literal = policy.allotment.budget == "literal"
-        order = np.argsort(np.zeros(k) if literal else ops, kind="stable")
-        group = np.zeros(k, dtype=np.int64) if literal else np.unique(ops, return_inverse=True)[1][order]
         allotment = policy.allotment.within(pattern.ops)
         return cls(
             ops,
-            np.argsort(order),
-            np.flatnonzero(np.diff(group, prepend=-1)),
-            group,
-            ops[order],
-            np.log(pattern.shares)[order],
-            shared[order],
-            free[order] if shared.any() else free[:0],
+            np.zeros(k, dtype=np.int64) if literal else np.unique(ops, return_inverse=True)[1],
+            np.log(pattern.shares),
+            shared,
+            free if shared.any() else free[:0],
             tuple(
-                (phi[order, None], places[order, None] + np.arange(policy.features))
+                (phi[:, None], places[:, None] + np.arange(policy.features))
                 for phi, places in zip(basis, first, strict=True)
                 if policy.features and phi.any()
             ),

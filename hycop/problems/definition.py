@@ -319,7 +319,7 @@ class Problem:
         )
         reference = self.reference(frozenset(self.processes), grid.boundary, grid.shape)
         start = reference.trajectory(initial, setting, np.zeros((samples, 1)))[:, 0]
-        return Query(start, setting, at[:, -1])
+        return Query(np.ascontiguousarray(start), setting, at[:, -1])  # without the rest of the trajectory
 
     def _queries(
         self,
