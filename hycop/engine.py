@@ -12,6 +12,7 @@ from hycop.dictionary import Dictionary
 from hycop.errors import IncompatibleError, SampleError
 from hycop.grid import Array, changed
 from hycop.kernels.convolution import convolves
+from hycop.kernels.moves import group
 from hycop.kernels.programs import CONVOLUTION, END, Moves
 from hycop.kernels.spectral import evolve
 from hycop.primitive import (
@@ -172,7 +173,7 @@ class Engine:
         kind = np.full(ops.shape, EMPTY)
         durations = np.zeros((*ops.shape, len(self.names)))
         step = np.full(durations.shape, NEVER)
-        longest = self._plan_each(programs, kind, durations, step)
+        longest = group(ops, programs.durations, self.kind_of, self.alone, EMPTY, kind, durations, step)
         return Plan(kind[:, :longest], durations[:, :longest], step[:, :longest], not len(ops))
 
     def _plan_alike(self, programs: ProgramBatch) -> Plan:
@@ -203,21 +204,6 @@ class Engine:
             distinct = len(set(zip(moves, ops, strict=True))) == len(ops)
             self._patterns[ops] = _Pattern(np.array(kinds, dtype=np.int64), step, np.array(moves, np.int64), distinct)
         return self._patterns[ops]
-
-    def _plan_each(self, programs: ProgramBatch, kind: Array, durations: Array, step: Array) -> int:
-        """Fills the plan of any programs; returns the number of moves of the longest."""
-        moves, last = np.zeros(len(programs), dtype=np.int64), np.full(len(programs), EMPTY)
-        for k in range(programs.ops.shape[1]):
-            rows = np.flatnonzero(programs.durations[:, k])
-            op = programs.ops[rows, k]
-            now = self.kind_of[op]
-            moves[rows] += (now != last[rows]) | self.alone[op]
-            last[rows] = now
-            move = moves[rows] - 1
-            kind[rows, move] = now
-            durations[rows, move, op] += programs.durations[rows, k]
-            step[rows, move, op] = np.minimum(step[rows, move, op], k)
-        return int(moves.max(initial=0))
 
     def advance(self, u: Array, kind: int, durations: Array) -> Array:
         """One move of every sample; durations are (sample, name)."""

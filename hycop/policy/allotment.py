@@ -13,6 +13,7 @@ from scipy.special import expit
 from hycop.dictionary import Dictionary
 from hycop.errors import IncompatibleError, InvalidInputError
 from hycop.grid import Array
+from hycop.kernels.shares import divide
 from hycop.program import EMPTY
 
 Budget = Literal["consistent", "gain", "literal"]
@@ -152,17 +153,5 @@ def allotted(ops: Array, weights: Array, amounts: Array, time: Array, budget: Bu
     """Durations (row, slot) from weights ≥ 0. The slots of a primitive share its time; with the literal budget all
     slots share the query time."""
     if budget == "literal":
-        return _dealt(time, ops != EMPTY, weights)
-    durations = np.zeros_like(weights)
-    for op in range(amounts.shape[1]):
-        durations += _dealt(time * amounts[:, op], ops == op, weights)
-    return durations
-
-
-def _dealt(amount: Array, mine: Array, weights: Array) -> Array:
-    """Shares an amount (row,) among some slots (row, slot) by their weights, or equally if all weights are zero."""
-    weights = np.where(mine, weights, 0.0)
-    # weights may underflow to zero, but the time of a primitive must not be lost
-    vanished = weights.sum(axis=1, keepdims=True) < 1e-300
-    weights = np.where(vanished & mine, 1.0, weights)
-    return weights * amount[:, None] / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
+        return divide(np.where(ops == EMPTY, EMPTY, 0), weights, time[:, None])
+    return divide(ops, weights, time[:, None] * amounts)
