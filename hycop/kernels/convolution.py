@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import as_strided
 
-from hycop.kernels.complex_exponentials import complex_exponentials
 from hycop.kernels.lanes import LANES, aligned, load, store
 from hycop.kernels.small_products import product
 
@@ -67,49 +66,49 @@ def rings(n: int, dtype: Any) -> tuple[Array, Array]:
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def lines_of(n: int) -> Array:
-    """Memory for ``fill``, lines of whole vectors: growth, turn and both parts of the amplitude of every mode, and the
-    values of a ring."""
-    return np.empty((5, (n // LANES + 1) * LANES))
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def fill(
-    rates: Array, sample: int, durations: Array, program: int, move: int, along: Array, lines: Array, ring: Array
-) -> None:
-    """The ``rings`` of exp(Σ_op durations[program, move, op]·rate[sample, op, mode]), with the ``waves`` of that size;
-    rates are (real or imaginary part, sample, op, mode).
+def exponents(
+    rates: Array, sample: int, durations: Array, program: int, move: int, lines: Array, first: int, modes: int
+) -> int:
+    """Growth and turn, lines 0 and 1 from ``first`` on, of Σ_op durations[program, move, op]·rate[sample, op, mode];
+    rates are (real or imaginary part, sample, op, mode). Returns where the next ones go.
 
     Arrays are whole, because Numba counts the references to every part of one, and that takes as long as the rest.
     """
-    modes, parts, half, row = along.shape[0], ring.shape[0], ring.shape[1] // 2, along.shape[2]
     for k in range(modes):
-        lines[0, k] = lines[1, k] = 0.0
+        lines[0, first + k] = lines[1, first + k] = 0.0
     for op in range(durations.shape[2]):
         duration = durations[program, move, op]
         if duration != 0.0:  # a rate may be infinite
             for k in range(modes):
-                lines[0, k] += duration * rates[0, sample, op, k]
-                lines[1, k] += duration * rates[1, sample, op, k]
-    complex_exponentials(lines, modes)
+                lines[0, first + k] += duration * rates[0, sample, op, k]
+                lines[1, first + k] += duration * rates[1, sample, op, k]
+    return first + modes
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def fill(lines: Array, first: int, along: Array, ring: Array, values: Array) -> int:
+    """The ``rings`` of amplitudes, lines 2 and 3 from ``first`` on, with the ``waves`` of that size; ``values`` is
+    memory for them. Returns where the next amplitudes are."""
+    modes, parts, half, row = along.shape[0], ring.shape[0], ring.shape[1] // 2, along.shape[2]
     for part in range(parts):  # even modes, and odd ones, which change their sign over half the box
         for d in range(0, half, LANES):
-            at = 2 * part * row + d
-            even, odd = lines[2, part] * load(along, at), lines[3, part] * load(along, at + row)
-            for k in range(part + parts, modes, parts):
+            at, k = 2 * part * row + d, first + part
+            even, odd = lines[2, k] * load(along, at), lines[3, k] * load(along, at + row)
+            for k in range(first + part + parts, first + modes, parts):
                 at += 2 * parts * row
                 even, odd = even + lines[2, k] * load(along, at), odd + lines[3, k] * load(along, at + row)
-            store(lines, 4 * lines.shape[1] + d, even + odd)
+            store(values, d, even + odd)
         sign = 1.0 if part == 0 else -1.0
         for d in range(half):
-            ring[part, half + d], ring[part, d] = lines[4, d], sign * lines[4, d]
+            ring[part, half + d], ring[part, d] = values[d], sign * values[d]
     # what rounding took from the sum goes to a small value, which takes it best, so that many steps lose nothing
-    rest = lines[2, 0] / parts
+    rest = lines[2, first] / parts
     for d in range(half):
         rest -= ring[0, d]
     small = 0 if abs(ring[0, 0]) < abs(ring[0, half // 2]) else half // 2
     ring[0, small] += ring.dtype.type(rest)
     ring[0, half + small] = ring[0, small]
+    return first + modes
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -192,11 +191,11 @@ def as_matrices(u: Array, axes: int) -> Array:
 
 
 def in_blocks(u: Array, axes: int) -> Array:
-    """``into_blocks`` of all states, each as one row of values."""
+    """``into_blocks`` of all states: the same values in that order."""
     batch, channels, n, m = u.shape
     p, q = parts_of(n) if axes == 2 else 1, parts_of(m)
     blocks = u.reshape(batch, channels, p, n // p, q, m // q).transpose(0, 1, 4, 2, 3, 5)
-    return blocks.reshape(batch, -1)
+    return blocks.reshape(u.shape)
 
 
 def of_axes(rates: tuple[Array, ...]) -> tuple[Array, Array]:

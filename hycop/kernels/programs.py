@@ -10,13 +10,14 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from hycop.kernels.complex_exponentials import complex_exponentials
 from hycop.kernels.convolution import (
     as_matrices,
+    exponents,
     fill,
     from_blocks,
     in_blocks,
     into_blocks,
-    lines_of,
     multiply,
     of_axes,
     parts_of,
@@ -26,6 +27,7 @@ from hycop.kernels.convolution import (
     workspace,
 )
 from hycop.kernels.distance import squared_distance
+from hycop.kernels.lanes import LANES, room
 from hycop.kernels.reaction import grow
 from hycop.kernels.threads import in_parts
 
@@ -52,24 +54,39 @@ def _run(
     rows: Array,
 ) -> None:
     """Program i of start … stop takes state i mod batch of u0 (batch, channel, row, column) to out[i], or if there is a
-    truth, (batch, value) ``in_blocks``, to the squared distance from it."""
+    truth, (batch, value), to the squared distance from it. Then the values of both are ``in_blocks``."""
     batch, channels, n, m = u0.shape
     both = first_rates.shape[1] > 0
     p, q = parts_of(n) if both else 1, parts_of(m)
     (down, left), (across, right) = rings(n if both else 0, u0.dtype), rings(m, u0.dtype)
-    row_lines, column_lines = lines_of(n if both else 0), lines_of(m)
+    row_modes, column_modes = n // 2 + 1 if both else 0, m // 2 + 1
+    # whole vectors, the last of which may reach beyond the modes that are asked for
+    lines = np.zeros((4, room(moves.shape[1] * (row_modes + column_modes))))
+    ring_values = np.empty(room(max(n, m)))
     blocks, values, parts, stack, tall, other, tall_other = workspace(channels, p, q, n // p, m // q, u0.dtype)
+    known = u0.reshape(batch, channels * n * m)
     for program in range(start, stop):
         sample = program % batch
-        into_blocks(u0, sample, blocks)
+        if truth.shape[0]:
+            for i in range(values.size):
+                values[i] = known[sample, i]
+        else:
+            into_blocks(u0, sample, blocks)
+        at = 0
+        for k in range(moves.shape[1]):
+            if moves[program, k] == CONVOLUTION:
+                at = exponents(rates, sample, durations, program, k, lines, at, column_modes)
+                at = exponents(first_rates, sample, durations, program, k, lines, at, row_modes)
+        complex_exponentials(lines, -(-at // LANES) * LANES)
+        at = 0
         for k in range(moves.shape[1]):
             move = moves[program, k]
             if move == END:
                 break
             if move == CONVOLUTION:
-                fill(rates, sample, durations, program, k, columns, column_lines, across)
+                at = fill(lines, at, columns, across, ring_values)
                 if both:
-                    fill(first_rates, sample, durations, program, k, rows, row_lines, down)
+                    at = fill(lines, at, rows, down, ring_values)
                 for channel in range(channels):
                     multiply(parts, stack, tall, other, tall_other, channel, left, right)
             else:
@@ -105,8 +122,9 @@ class Moves:
         """Σ (u − truth)² over channels and cells, of the states at the end, (program,)."""
         squares = np.zeros(self.ops.shape[0])
         axes = len(self.rates)
-        against = in_blocks(as_matrices(truth, axes), axes).astype(np.float64, copy=False)
-        self._run(as_matrices(u0, axes), against, np.empty((0, 1, 1, 1), dtype=u0.dtype), squares)
+        states, against = (in_blocks(as_matrices(u, axes), axes) for u in (u0, truth))
+        values = against.astype(np.float64, copy=False).reshape(len(truth), -1)
+        self._run(states, values, np.empty((0, 1, 1, 1), dtype=u0.dtype), squares)
         return squares
 
     def _run(self, states: Array, truth: Array, out: Array, squares: Array) -> None:
