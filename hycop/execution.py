@@ -284,9 +284,11 @@ def run_and_meter(
     """The states and the work of ``measure``; work that does not depend on the states is computed when asked for."""
     if refinement == 1 and is_small(query.setting):
         engine = Engine.of(_checked(programs, dictionary, query), dictionary, query.setting)
-        if engine.fits_cache(query.u0.shape):
+        plan = engine.plan(programs)
+        exact = engine.fits_cache(query.u0.shape)
+        if exact or (plan.alike and plan.kind.shape[1] == 1):  # a single move starts from the query's own state
             states = _execute_part(engine, programs, dictionary, query, metered=False, strict=True).states
-            return states, lambda: _exact_work(engine, engine.plan(programs), query.u0)
+            return states, lambda: (_exact_work if exact else _work_at_start)(engine, plan, query.u0)
     done = measure(programs, dictionary, query, refinement=refinement)
     return done.states, lambda: done.work
 
@@ -326,15 +328,21 @@ def expected_work(programs: ProgramBatch, dictionary: Dictionary, query: Query, 
     a run where all programs have the same steps."""
     asked = query if refinement == 1 else refined_query(query, refinement)
     engine = Engine.of(_checked(programs, dictionary, query), dictionary, asked.setting)
-    plan, work = engine.plan(programs), np.zeros(query.batch)
+    plan = engine.plan(programs)
     if not plan.alike:
         return measure(programs, dictionary, query, refinement=refinement, strict=False).work
+    return _work_at_start(engine, plan, asked.u0)
+
+
+def _work_at_start(engine: Engine, plan: Plan, u: Array) -> Array:
+    """The work (batch,) of programs with the same steps, if all states stayed as they are at the start."""
+    work = np.zeros(len(u))
     known: dict[tuple[int, bytes, bytes], Array] = {}  # most moves of a classical scheme are alike
-    for k, kind in enumerate(plan.kind[0].tolist() if query.batch else ()):
+    for k, kind in enumerate(plan.kind[0].tolist() if len(u) else ()):
         durations, used = plan.durations[:, k], plan.step[:, k] < NEVER
         move = kind, durations.tobytes(), used.tobytes()
         if move not in known:
-            known[move] = engine.work(asked.u0, kind, durations, used)
+            known[move] = engine.work(u, kind, durations, used)
         work += known[move]
     return work
 

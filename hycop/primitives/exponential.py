@@ -189,8 +189,9 @@ class ExponentialRungeKutta:
         return sum(rates[1:], start=rates[0])
 
     def flow(self, u: Array, duration: Array, setting: Setting) -> Array:
-        tau, linear = checked_duration(duration, setting, self.reversible), self._linear(setting)
+        tau = checked_duration(duration, setting, self.reversible)
         if not self._others and not self._coupled:
+            linear = self._linear(setting)
             assert linear is not None
             return flow_of(linear, u, tau)
         steps = self._steps(u, tau, setting)
