@@ -10,7 +10,7 @@ import numpy.typing as npt
 import scipy.fft
 
 from hycop.kernels.exponential import Tableau
-from hycop.kernels.lanes import LANES, load, store
+from hycop.kernels.lanes import LANES, aligned, load, store
 from hycop.kernels.line_transform import LinePlan, line_plan, transform
 from hycop.kernels.threads import in_parts
 
@@ -78,7 +78,10 @@ def _march(v, steps, weights, terms, to, slope, half, radices, twiddles, apart):
     """Steps of the modes v (part, mode × lane), in place. ``terms`` are rows (stage, source, weight): source −1 is v,
     others are the rates of earlier stages; weights are (number, part, mode × lane)."""
     stages, size, beyond, parts = terms[-1, 0] + 1, v.shape[1], (half + 1) * LANES, weights.shape[1]
-    rates, stage, buffers = np.empty((stages, 2, size)), np.zeros((2, beyond)), np.empty((4, half * LANES))
+    rates = aligned(2 * stages * size, np.float64).reshape(stages, 2, size)
+    stage = aligned(2 * beyond, np.float64).reshape(2, beyond)
+    buffers = aligned(4 * half * LANES, np.float64).reshape(4, half * LANES)
+    stage[:] = 0.0
     for _ in range(steps):
         for part in range(2):
             stage[part, :size] = v[part]
@@ -100,8 +103,9 @@ def _advance(first, last, modes, steps, weights, terms, to, slope, half, radices
     """Modes (sample, mode) of samples first … last − 1 after the steps (sample,) of each, in place: neighbours with
     equal numbers of steps side by side, in lanes of which the last may be empty."""
     numbers, parts, _, kept = weights.shape
-    v, own = np.empty((2, kept * LANES)), np.empty((numbers, parts, kept * LANES))
-    slopes, start = np.empty(kept * LANES), first
+    size = kept * LANES
+    v, slopes = aligned(2 * size, np.float64).reshape(2, size), aligned(size, np.float64)
+    own, start = aligned(numbers * parts * size, np.float64).reshape(numbers, parts, size), first
     while start < last:
         end = start + 1
         while end < last and end - start < LANES and steps[end] == steps[start]:
