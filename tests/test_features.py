@@ -136,7 +136,6 @@ def test_uniform_and_zero_states_are_finite() -> None:
 
 
 @given(st.lists(st.floats(-100, 100), min_size=1, max_size=5))
-@settings(deadline=None)  # the first call compiles
 def test_ranges_clip_and_flag(values: list[float]) -> None:
     ranges = FeatureRange((-1.0, 2.0), (1.0, 2.0))
     rows = np.stack([np.array(values), np.full(len(values), 2.0)], axis=1)

@@ -18,7 +18,6 @@ from hycop.features import fields, flows, raw, scalar
 from hycop.features.observed import Observed
 from hycop.features.times import SPEEDS, TIMES, dimensionless_times, guessed_equation, log_time
 from hycop.grid import AXES, Array
-from hycop.kernels import ranges
 from hycop.query import Query
 
 __all__ = [
@@ -174,20 +173,34 @@ class FeatureRange:
     @cached_property
     def bounds(self) -> tuple[Array, Array]:
         """``low`` and ``high`` as arrays."""
-        return np.asarray(self.low, dtype=np.float64), np.asarray(self.high, dtype=np.float64)
+        return np.asarray(self.low), np.asarray(self.high)
 
     def normalised(self, values: Array) -> Array:
         """Features mapped to [−1, 1] over the range and clipped beyond it; a constant or NaN feature is 0."""
-        return ranges.normalised(np.ascontiguousarray(values), *self.bounds)
+        width, constant = self._widths
+        centred = 2.0 * (values - self.bounds[0]) / width - 1.0
+        out: Array = np.minimum(np.maximum(centred, -1.0), 1.0)
+        np.copyto(out, 0.0, where=constant | np.isnan(out))
+        return out
+
+    @cached_property
+    def _widths(self) -> tuple[Array, Array]:
+        """Width of each range, 1 for that of a constant, and which are constant."""
+        low, high = self.bounds
+        return np.where(high > low, high - low, 1.0), ~(high > low)
 
     def outside(self, values: Array) -> Array:
         """Which features of which samples lie beyond the range, (batch, feature)."""
-        return ranges.outside(np.ascontiguousarray(values), *self.bounds)
+        low, high = self.bounds
+        return ~((values >= low) & (values <= high))
 
     def far(self, values: Array) -> Array:
         """Which features lie further beyond their range than it is wide. A feature that hardly varied in training
         does not count, because nothing learned depends on it. NaN is always far."""
-        return ranges.far(np.ascontiguousarray(values), *self.bounds, LEAST_WIDTH)
+        low, high = self.bounds
+        width = high - low
+        near = (values >= low - width) & (values <= high + width)
+        return np.isnan(values) | (~near & (width > LEAST_WIDTH))
 
 
 def available(names: Sequence[str], query: Query | Observed) -> tuple[str, ...]:
