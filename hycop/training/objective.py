@@ -164,13 +164,13 @@ class Fitness:
     def __call__(self, first: int, count: int) -> Array:
         thetas = self.optimizer.ask_some(self.state, first, count)
         losses, work = self.objective.losses_and_work(self.policy, thetas)
-        # row by row, so that a member's sum does not depend on the other members
-        means = np.array([row.mean() for row in losses])
+        # sums along contiguous rows are taken row by row: a member's does not depend on the other members
+        means = np.ascontiguousarray(losses).mean(axis=1)
         if self.allowed is None:
             return means
         if self.refinement != self.objective.refinement:
             _, work = replace(self.objective, refinement=self.refinement).outcomes(self.policy, thetas)
-        ratios = np.array([row.sum() for row in work]) / self.allowed.sum()
+        ratios = np.ascontiguousarray(work).sum(axis=1) / self.allowed.sum()
         return np.where(np.isfinite(means) & (ratios > 1 + SLACK), OVER_BUDGET * ratios, means)
 
 
