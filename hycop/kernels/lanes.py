@@ -119,11 +119,42 @@ def _called(name: str) -> Callable[..., Any]:
     return lambda builder, x: builder.call(cgutils.get_or_insert_function(builder.module, kind, whole), [x])
 
 
+def _multiplied_and_added(builder: Any, a: Any, b: Any, c: Any) -> Any:
+    kind = ir.FunctionType(VECTOR, [VECTOR] * 3)
+    whole = f"llvm.fmuladd.v{LANES}f64"
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, whole), [a, b, c])
+
+
 maximum, minimum = _function(_larger, 2), _function(_smaller, 2)
 where_positive = _function(_chosen, 3)
 """``where_positive(x, a, b)``: a where x > 0, else b, also where x is NaN."""
 
+fused = _function(_multiplied_and_added, 3)
+"""``fused(a, b, c)``: a·b + c with one rounding, where the processor has such an instruction."""
+
 square_root, absolute = _function(_called("sqrt"), 1), _function(_called("fabs"), 1)
+
+
+@compiled
+def any_positive(typing: Any, x: Any) -> Any:
+    """Whether one of the numbers is positive."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        found = builder.fcmp_ordered(">", values[0], ir.Constant(VECTOR, [0.0] * LANES))
+        bits = builder.bitcast(found, ir.IntType(LANES))
+        return builder.icmp_unsigned("!=", bits, ir.Constant(bits.type, 0))
+
+    return types.boolean(lanes), generate
+
+
+@compiled
+def filled(typing: Any, number: Any) -> Any:
+    """A vector of equal numbers."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return spread(builder, VECTOR, values[0])
+
+    return lanes(types.float64), generate
 
 
 def _place(context: Any, builder: Any, kind: Any, array: Any, index: Any) -> Any:

@@ -1,0 +1,124 @@
+"""A Runge–Kutta stage of shallow water by finite volumes: edges that are kept wet, fluxes between them, the update.
+
+    out = keep·base + (1 − keep)·(v − Σ_axis τ/Δx·(flux out − flux in))
+
+Fluxes of both axes enter one stage (no splitting by axis); they are taken at the middle of each face.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+
+from hycop.kernels.hancock import SHALLOWEST, STEEP
+from hycop.kernels.lanes import LANES, any_positive, load, maximum, minimum, room, store
+from hycop.kernels.reconstruction import GHOSTS, WENO5, cells_around, edges_of, row_width
+from hycop.kernels.water_fluxes import BOTH, GRAVITY, MOMENTUM
+from hycop.kernels.water_rows import enter, flux_along, put_line, put_row
+
+
+@numba.njit(cache=True, inline="always", error_model="numpy")
+def _pull(before, h, after, lower, upper):  # type: ignore[no-untyped-def]
+    """What remains of the distance of a cell's edges from its average, at most 1."""
+    least = min(min(lower, upper), 0.1 * (12.0 * h - (lower + upper)))
+    steep = STEEP * min(min(before, h), after) < max(max(before, h), after)
+    pull = (1.0 - SHALLOWEST) * h / (h - least) if least < SHALLOWEST * h else 1.0
+    return 0.0 if steep else pull
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _keep_wet(v, start, count, stride, lower, upper):  # type: ignore[no-untyped-def]
+    """Pulls the edges of a cell towards its average until depth there, and in between, is positive; all the way next to
+    a cell that is ``STEEP`` times as deep, since momentum over depth has no bounds there.
+
+    Zhang and Shu, Proc. R. Soc. A 467 (2011) 2752, with the four-point Lobatto rule.
+    """
+    one = np.uint64(stride)
+    for k in range(count):
+        x = np.uint64(start + k)
+        pull = _pull(v[0, x - one], v[0, x], v[0, x + one], lower[0, k], upper[0, k])
+        if pull < 1.0:
+            for c in range(v.shape[0]):
+                mean = v[c, x]
+                lower[c, k] = mean + pull * (lower[c, k] - mean)
+                upper[c, k] = mean + pull * (upper[c, k] - mean)
+
+
+@numba.njit(cache=True, forceinline=True, error_model="numpy")
+def _edges(v, start, count, stride, normal, aside, system, kind, lower, upper):  # type: ignore[no-untyped-def]
+    """Edges of ``count`` cells from ``start`` on, across the axis of the given stride; gravity waves leave momentum
+    ``aside`` alone. Next to no cell is pulled, so that one look at all of them comes first."""
+    cells, row = v.shape[1], lower.shape[1]
+    thin = load(v, start) * 0.0
+    for k in range(0, count, LANES):
+        x = start + k
+        h, before, after = load(v, x), load(v, x - stride), load(v, x + stride)
+        low, high = edges_of(cells_around(v, x, stride), kind)
+        store(lower, k, low)
+        store(upper, k, high)
+        least, most = minimum(minimum(before, h), after), maximum(maximum(before, h), after)
+        shallow = minimum(minimum(low, high), 0.1 * (12.0 * h - (low + high)))
+        thin = maximum(thin, maximum(most - STEEP * least, SHALLOWEST * h - shallow))
+        low, high = edges_of(cells_around(v, normal * cells + x, stride), kind)
+        store(lower, normal * row + k, low)
+        store(upper, normal * row + k, high)
+        if aside > 0 and system != GRAVITY:
+            low, high = edges_of(cells_around(v, aside * cells + x, stride), kind)
+            store(lower, aside * row + k, low)
+            store(upper, aside * row + k, high)
+    if any_positive(thin):
+        _keep_wet(v, start, count, stride, lower, upper)
+
+
+@numba.njit(cache=True, forceinline=True, error_model="numpy")
+def _rows(v, base, out, first, last, n, plane, ratio, g, dry, keep, system, kind):  # type: ignore[no-untyped-def]
+    """``stage`` of a system and a reconstruction that are constants."""
+    channels, width, across, aside = v.shape[0], row_width(n), v.shape[0] - 1, 1 if plane else 0
+    size = channels, room(n + 2)
+    lower, upper, below, above = np.ones(size), np.ones(size), np.ones(size), np.ones(size)
+    flux, enters = np.zeros(size), np.zeros(size)
+    if plane:
+        start = (first - 1 + GHOSTS) * width + GHOSTS
+        _edges(v, start, n, width, 1, across, system, kind, lower, below)
+        _edges(v, start + width, n, width, 1, across, system, kind, lower, above)
+        enter(enters, n, below, lower, 0, g, dry, system)
+        below, above = above, below
+    for i in range(first, last):
+        start = (i + GHOSTS if plane else i) * width + GHOSTS
+        _edges(v, start - 1, n + 2, 1, across, aside, system, kind, lower, upper)
+        flux_along(upper, lower, n + 1, across, aside, g, dry, system, flux)
+        if plane:
+            _edges(v, start + width, n, width, 1, across, system, kind, lower, above)
+            put_row(v, base, out, start, n, flux, enters, below, lower, 0, ratio, g, dry, keep, system)
+            below, above = above, below
+        else:
+            put_line(v, base, out, start, n, flux, ratio[1], keep, system)
+
+
+def _stage_of(system: int, kind: int) -> Any:
+    """``stage`` of one system and reconstruction: a function of its own, so that no choice is left in its loops."""
+
+    @numba.njit(cache=True, error_model="numpy")
+    def some(v, base, out, first, last, n, plane, ratio, g, dry, keep):  # type: ignore[no-untyped-def]
+        _rows(v, base, out, first, last, n, plane, ratio, g, dry, keep, system, kind)
+
+    return some
+
+
+_weno_gravity, _weno_momentum, _weno_both = (_stage_of(each, WENO5) for each in (GRAVITY, MOMENTUM, BOTH))
+
+
+@numba.njit(cache=True, error_model="numpy")
+def stage(v, base, out, first, last, n, plane, ratio, g, dry, keep, system, kind):  # type: ignore[no-untyped-def]
+    """Rows first … last − 1 of the stage; ``kind`` reconstructs the edges."""
+    if kind == WENO5:
+        if system == GRAVITY:
+            _weno_gravity(v, base, out, first, last, n, plane, ratio, g, dry, keep)
+        elif system == MOMENTUM:
+            _weno_momentum(v, base, out, first, last, n, plane, ratio, g, dry, keep)
+        else:
+            _weno_both(v, base, out, first, last, n, plane, ratio, g, dry, keep)
+    else:
+        _rows(v, base, out, first, last, n, plane, ratio, g, dry, keep, system, kind)
