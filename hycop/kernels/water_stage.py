@@ -13,7 +13,7 @@ import numba
 import numpy as np
 
 from hycop.kernels.hancock import SHALLOWEST, STEEP
-from hycop.kernels.lanes import LANES, any_positive, load, maximum, minimum, room, store
+from hycop.kernels.lanes import LANES, any_positive, filled, load, maximum, minimum, room, store
 from hycop.kernels.reconstruction import GHOSTS, WENO5, cells_around, edges_of, row_width
 from hycop.kernels.water_fluxes import BOTH, GRAVITY, MOMENTUM
 from hycop.kernels.water_rows import enter, flux_along, put_line, put_row
@@ -51,8 +51,9 @@ def _edges(v, start, count, stride, normal, aside, system, kind, lower, upper): 
     """Edges of ``count`` cells from ``start`` on, across the axis of the given stride; gravity waves leave momentum
     ``aside`` alone. Next to no cell is pulled, so that one look at all of them comes first."""
     cells, row = v.shape[1], lower.shape[1]
-    thin = load(v, start) * 0.0
-    for k in range(0, count, LANES):
+    thin, last = filled(0.0), max(count - LANES, 0)
+    for number in range(0, count, LANES):
+        k = min(number, last)  # the last vector ends where the row does: beyond it there is no water
         x = start + k
         h, before, after = load(v, x), load(v, x - stride), load(v, x + stride)
         low, high = edges_of(cells_around(v, x, stride), kind)
@@ -79,19 +80,17 @@ def _rows(v, base, out, first, last, n, plane, ratio, g, dry, keep, system, kind
     size = channels, room(n + 2)
     lower, upper, below, above = np.ones(size), np.ones(size), np.ones(size), np.ones(size)
     flux, enters = np.zeros(size), np.zeros(size)
-    if plane:
-        start = (first - 1 + GHOSTS) * width + GHOSTS
-        _edges(v, start, n, width, 1, across, system, kind, lower, below)
-        _edges(v, start + width, n, width, 1, across, system, kind, lower, above)
-        enter(enters, n, below, lower, 0, g, dry, system)
-        below, above = above, below
-    for i in range(first, last):
+    for i in range(first - 2 if plane else first, last):  # edges across a row need those of the row before
         start = (i + GHOSTS if plane else i) * width + GHOSTS
-        _edges(v, start - 1, n + 2, 1, across, aside, system, kind, lower, upper)
-        flux_along(upper, lower, n + 1, across, aside, g, dry, system, flux)
+        if i >= first:
+            _edges(v, start - 1, n + 2, 1, across, aside, system, kind, lower, upper)
+            flux_along(upper, lower, n + 1, across, aside, g, dry, system, flux)
         if plane:
             _edges(v, start + width, n, width, 1, across, system, kind, lower, above)
-            put_row(v, base, out, start, n, flux, enters, below, lower, 0, ratio, g, dry, keep, system)
+            if i >= first:
+                put_row(v, base, out, start, n, flux, enters, below, lower, 0, ratio, g, dry, keep, system)
+            elif i == first - 1:
+                enter(enters, n, below, lower, 0, g, dry, system)
             below, above = above, below
         else:
             put_line(v, base, out, start, n, flux, ratio[1], keep, system)
