@@ -19,7 +19,7 @@ import numpy as np
 from hycop.kernels.lanes import LANES, load, maximum, minimum, room, where_positive
 from hycop.kernels.reconstruction import CENTRAL, GHOSTS, WENO5, cells_around, edges_of, row_width
 from hycop.kernels.water_fluxes import BOTH, GRAVITY, MOMENTUM, put_state, velocity
-from hycop.kernels.water_rows import enter, flux_along, put_line, put_row
+from hycop.kernels.water_rows import cells_with_edges, close_row, enter, flux_along, put_line, put_row
 
 SHALLOWEST = 0.1
 """Depth at the edge of a cell, as a fraction of its average, below which the edges are pulled towards the average."""
@@ -90,13 +90,13 @@ def _later(low, high, mean, mass, push, drag, uneven, bent):  # type: ignore[no-
 
 
 @numba.njit(cache=True, forceinline=True, error_model="numpy")
-def _half_step(v, start, count, width, plane, ratio, g, dry, system, kind, low, high, below, above):  # type: ignore[no-untyped-def]
-    """Edges along a row (``low``, ``high``) and across it (``below``, ``above``) of cells from ``start`` on, at half
-    the step."""
+def _half_step(v, start, first, count, width, plane, ratio, g, dry, system, kind, low, high, below, above):  # type: ignore[no-untyped-def]
+    """Edges along a row (``low``, ``high``) and across it (``below``, ``above``) of ``count`` cells of the row that
+    begins at ``start``, from the ``first`` on, at half the step. Those of cell k stand at k + 1."""
     across, cells = v.shape[0] - 1, v.shape[1]
     aside, bent = 1 if plane else 0, kind == WENO5
-    for k in range(0, count, LANES):
-        x = start + k
+    for k in range(first + 1, first + 1 + count, LANES):
+        x = start + k - 1
         h, m = load(v, x), load(v, across * cells + x)
         s = load(v, aside * cells + x)  # depth, which nobody looks at, on a line
         before, after = load(v, x - 1), load(v, x + 1)
@@ -131,15 +131,17 @@ def _half_step(v, start, count, width, plane, ratio, g, dry, system, kind, low, 
 
 
 @numba.njit(cache=True, forceinline=True, error_model="numpy")
-def _rows(v, out, first, last, n, plane, ratio, g, dry, system, kind):  # type: ignore[no-untyped-def]
+def _rows(v, out, first, last, n, plane, code, signs, ratio, g, dry, system, kind):  # type: ignore[no-untyped-def]
     """``hancock_step`` of a system and a kind that are constants."""
     channels, width, across, aside = v.shape[0], row_width(n), v.shape[0] - 1, 1 if plane else 0
     size = channels, room(n + 2)
     low, high, below, above, before = np.ones(size), np.ones(size), np.ones(size), np.ones(size), np.ones(size)
     flux, enters = np.zeros(size), np.zeros(size)
+    begin, count = cells_with_edges(n, code)
     for i in range(first - aside, last + aside):  # a row is updated once the fluxes from it to the next one are known
         start = (i + GHOSTS if plane else i) * width + GHOSTS
-        _half_step(v, start - 1, n + 2, width, plane, ratio, g, dry, system, kind, low, high, below, above)
+        _half_step(v, start, begin, count, width, plane, ratio, g, dry, system, kind, low, high, below, above)
+        close_row(low, high, n, code, signs)  # well before its numbers are loaded as parts of vectors
         if plane and i == first:
             enter(enters, n, before, below, 1, g, dry, system)
         if plane and i > first:
@@ -155,8 +157,8 @@ def _steps_of(system: int, kind: int) -> Any:
     """``hancock_step`` of one system and kind: a function of its own, so that no choice is left in its loops."""
 
     @numba.njit(cache=True, error_model="numpy")
-    def step(v, out, first, last, n, plane, ratio, g, dry):  # type: ignore[no-untyped-def]
-        _rows(v, out, first, last, n, plane, ratio, g, dry, system, kind)
+    def step(v, out, first, last, n, plane, code, signs, ratio, g, dry):  # type: ignore[no-untyped-def]
+        _rows(v, out, first, last, n, plane, code, signs, ratio, g, dry, system, kind)
 
     return step
 
@@ -166,21 +168,22 @@ _weno_gravity, _weno_momentum, _weno_both = (_steps_of(each, WENO5) for each in 
 
 
 @numba.njit(cache=True, error_model="numpy")
-def hancock_step(v, out, first, last, n, plane, ratio, g, dry, system, kind):  # type: ignore[no-untyped-def]
+def hancock_step(v, out, first, last, n, plane, code, signs, ratio, g, dry, system, kind):  # type: ignore[no-untyped-def]
     """Rows first … last − 1 of out = v − Σ_axis τ/Δx·(flux out − flux in), with the fluxes at half the step.
 
-    ``kind`` reconstructs the edges. Corners between ghosts of both axes are looked at, too.
+    ``code`` and ``signs`` (channel, axis) are of the ends of rows, ``kind`` reconstructs the edges. Corners between
+    ghosts of both axes are looked at, too.
     """
     if kind == WENO5:
         if system == GRAVITY:
-            _weno_gravity(v, out, first, last, n, plane, ratio, g, dry)
+            _weno_gravity(v, out, first, last, n, plane, code, signs, ratio, g, dry)
         elif system == MOMENTUM:
-            _weno_momentum(v, out, first, last, n, plane, ratio, g, dry)
+            _weno_momentum(v, out, first, last, n, plane, code, signs, ratio, g, dry)
         else:
-            _weno_both(v, out, first, last, n, plane, ratio, g, dry)
+            _weno_both(v, out, first, last, n, plane, code, signs, ratio, g, dry)
     elif system == GRAVITY:
-        _central_gravity(v, out, first, last, n, plane, ratio, g, dry)
+        _central_gravity(v, out, first, last, n, plane, code, signs, ratio, g, dry)
     elif system == MOMENTUM:
-        _central_momentum(v, out, first, last, n, plane, ratio, g, dry)
+        _central_momentum(v, out, first, last, n, plane, code, signs, ratio, g, dry)
     else:
-        _central_both(v, out, first, last, n, plane, ratio, g, dry)
+        _central_both(v, out, first, last, n, plane, code, signs, ratio, g, dry)

@@ -19,6 +19,9 @@ Array = npt.NDArray[Any]
 GHOSTS = 3
 """Cells beyond each end: the flux at an end needs the edge of the first of them, which needs two more."""
 
+PERIODIC, WALL, OUTFLOW = 0, 1, 2
+"""Codes of what is beyond the ends of an axis."""
+
 UPWIND, MUSCL, WENO5, CENTRAL, HANCOCK = 0, 1, 2, 3, 4
 RECONSTRUCTIONS = {
     "upwind": UPWIND,
@@ -55,9 +58,9 @@ MOST_SUB_STEPS = 1_000_000
 @numba.njit(cache=True)
 def inside(i: int, n: int, code: int) -> tuple[int, bool]:
     """The cell that stands in for cell i of a row of n, and whether it is seen in a mirror."""
-    if code == 0:
+    if code == PERIODIC:
         return i % n, False
-    if code == 1:
+    if code == WALL:
         i %= 2 * n
         return (i, False) if i < n else (2 * n - 1 - i, True)
     return min(max(i, 0), n - 1), False

@@ -126,7 +126,7 @@ def _march(v, rows, n, plane, duration, codes, signs, dx, g, cfl, keeps, system,
         _settle(v, dry)
     rate = _rate(v, 0, rows, n, plane, dx, g, dry, system)
     remaining, refusals, most = duration, 0, min(SPEED_UP * rate, MOST_SUB_STEPS * cfl / duration)
-    crossed = CROSSED if reconstruction >= HANCOCK else 2.0 * cfl
+    code, crossed = codes[1], CROSSED if reconstruction >= HANCOCK else 2.0 * cfl
     while remaining > 0.0 and refusals <= REFUSALS and rate <= most:
         steps = max(1.0, ceil(remaining * rate / cfl * (1.0 - ROUNDING)))
         step = remaining / steps / 2.0**refusals
@@ -138,9 +138,10 @@ def _march(v, rows, n, plane, duration, codes, signs, dx, g, cfl, keeps, system,
                 first, last = task * block, min((task + 1) * block, rows)
                 if reconstruction >= HANCOCK:
                     kind = reconstruction - HANCOCK
-                    hancock_step(now, out, first, last, n, plane, ratio, g, dry, system, kind)
+                    hancock_step(now, out, first, last, n, plane, code, signs, ratio, g, dry, system, kind)
                 else:
-                    stage(now, v, out, first, last, n, plane, ratio, g, dry, keeps[number], system, reconstruction)
+                    keep = keeps[number]
+                    stage(now, v, out, first, last, n, plane, code, signs, ratio, g, dry, keep, system, reconstruction)
             now, out = out, new if number == 0 else now
         for task in numba.prange(blocks):
             rates[task] = _rate(now, task * block, min((task + 1) * block, rows), n, plane, dx, g, dry, system)
@@ -220,7 +221,8 @@ def _tendencies(u, out, codes, signs, dx, g, system, reconstruction):  # type: i
         if rate >= 0.0:  # false if NaN
             step = 1.0 / max(rate, 1e-300)
             fill_ghosts(v, rows, n, plane, codes, signs)
-            stage(v, v, new, 0, rows, n, plane, step / dx[i], g[i], dry, 0.0, system, reconstruction)
+            ratio = step / dx[i]
+            stage(v, v, new, 0, rows, n, plane, codes[1], signs, ratio, g[i], dry, 0.0, system, reconstruction)
             new = (new - v) / step
         unpad(new, out, i, plane)
 

@@ -8,7 +8,27 @@ from __future__ import annotations
 import numba
 
 from hycop.kernels.lanes import LANES, load, store
+from hycop.kernels.reconstruction import OUTFLOW, WALL
 from hycop.kernels.water_fluxes import MOMENTUM, face_flux, put_state, state_at
+
+
+@numba.njit(cache=True, nogil=True, forceinline=True)
+def cells_with_edges(n, code):  # type: ignore[no-untyped-def]
+    """The first cell of a row whose edges along the row are computed, and the number of these cells: not those beyond
+    the ends, if ``close_row`` knows theirs."""
+    return (-1, n + 2) if code == OUTFLOW else (0, n)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def close_row(low, high, n, code, signs):  # type: ignore[no-untyped-def]
+    """Edges of the cells beyond the ends of a row: those at its other end, or mirror images. Edges of cell k stand at
+    k + 1."""
+    if code != OUTFLOW:
+        for c in range(low.shape[0]):
+            if code == WALL:
+                high[c, 0], low[c, n + 1] = signs[c, 1] * low[c, 1], signs[c, 1] * high[c, n]
+            else:
+                high[c, 0], low[c, n + 1] = high[c, n], low[c, 1]
 
 
 @numba.njit(cache=True, nogil=True, forceinline=True, error_model="numpy")

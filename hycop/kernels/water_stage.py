@@ -16,7 +16,7 @@ from hycop.kernels.hancock import SHALLOWEST, STEEP
 from hycop.kernels.lanes import LANES, any_positive, filled, load, maximum, minimum, room, store
 from hycop.kernels.reconstruction import GHOSTS, WENO5, cells_around, edges_of, row_width
 from hycop.kernels.water_fluxes import BOTH, GRAVITY, MOMENTUM
-from hycop.kernels.water_rows import enter, flux_along, put_line, put_row
+from hycop.kernels.water_rows import cells_with_edges, close_row, enter, flux_along, put_line, put_row
 
 
 @numba.njit(cache=True, inline="always", error_model="numpy")
@@ -29,15 +29,15 @@ def _pull(before, h, after, lower, upper):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, error_model="numpy")
-def _keep_wet(v, start, count, stride, lower, upper):  # type: ignore[no-untyped-def]
+def _keep_wet(v, start, first, count, stride, lower, upper):  # type: ignore[no-untyped-def]
     """Pulls the edges of a cell towards its average until depth there, and in between, is positive; all the way next to
     a cell that is ``STEEP`` times as deep, since momentum over depth has no bounds there.
 
     Zhang and Shu, Proc. R. Soc. A 467 (2011) 2752, with the four-point Lobatto rule.
     """
     one = np.uint64(stride)
-    for k in range(count):
-        x = np.uint64(start + k)
+    for k in range(first + 1, first + 1 + count):
+        x = np.uint64(start + k - 1)
         pull = _pull(v[0, x - one], v[0, x], v[0, x + one], lower[0, k], upper[0, k])
         if pull < 1.0:
             for c in range(v.shape[0]):
@@ -47,14 +47,15 @@ def _keep_wet(v, start, count, stride, lower, upper):  # type: ignore[no-untyped
 
 
 @numba.njit(cache=True, forceinline=True, error_model="numpy")
-def _edges(v, start, count, stride, normal, aside, system, kind, lower, upper):  # type: ignore[no-untyped-def]
-    """Edges of ``count`` cells from ``start`` on, across the axis of the given stride; gravity waves leave momentum
-    ``aside`` alone. Next to no cell is pulled, so that one look at all of them comes first."""
+def _edges(v, start, first, count, stride, normal, aside, system, kind, lower, upper):  # type: ignore[no-untyped-def]
+    """Edges, across the axis of the given stride, of ``count`` cells of the row that begins at ``start``, from the
+    ``first`` on; those of cell k stand at k + 1. Gravity waves leave momentum ``aside`` alone. Next to no cell is
+    pulled, so that one look at all of them comes first."""
     cells, row = v.shape[1], lower.shape[1]
-    thin, last = filled(0.0), max(count - LANES, 0)
-    for number in range(0, count, LANES):
+    thin, last = filled(0.0), first + 1 + max(count - LANES, 0)
+    for number in range(first + 1, first + 1 + count, LANES):
         k = min(number, last)  # the last vector ends where the row does: beyond it there is no water
-        x = start + k
+        x = start + k - 1
         h, before, after = load(v, x), load(v, x - stride), load(v, x + stride)
         low, high = edges_of(cells_around(v, x, stride), kind)
         store(lower, k, low)
@@ -70,29 +71,34 @@ def _edges(v, start, count, stride, normal, aside, system, kind, lower, upper): 
             store(lower, aside * row + k, low)
             store(upper, aside * row + k, high)
     if any_positive(thin):
-        _keep_wet(v, start, count, stride, lower, upper)
+        _keep_wet(v, start, first, count, stride, lower, upper)
 
 
 @numba.njit(cache=True, forceinline=True, error_model="numpy")
-def _rows(v, base, out, first, last, n, plane, ratio, g, dry, keep, system, kind):  # type: ignore[no-untyped-def]
+def _rows(v, base, out, first, last, n, plane, code, signs, ratio, g, dry, keep, system, kind):  # type: ignore[no-untyped-def]
     """``stage`` of a system and a reconstruction that are constants."""
     channels, width, across, aside = v.shape[0], row_width(n), v.shape[0] - 1, 1 if plane else 0
     size = channels, room(n + 2)
-    lower, upper, below, above = np.ones(size), np.ones(size), np.ones(size), np.ones(size)
+    lower, upper, below, over, above = np.ones(size), np.ones(size), np.ones(size), np.ones(size), np.ones(size)
     flux, enters = np.zeros(size), np.zeros(size)
-    for i in range(first - 2 if plane else first, last):  # edges across a row need those of the row before
+    begin, count = cells_with_edges(n, code)
+    # fluxes between rows need the edges of both; what is written as one vector and read as parts of two is read later
+    for i in range(first - 2 if plane else first - 1, last):
         start = (i + GHOSTS if plane else i) * width + GHOSTS
-        if i >= first:
-            _edges(v, start - 1, n + 2, 1, across, aside, system, kind, lower, upper)
-            flux_along(upper, lower, n + 1, across, aside, g, dry, system, flux)
         if plane:
-            _edges(v, start + width, n, width, 1, across, system, kind, lower, above)
+            _edges(v, start + width, 0, n, width, 1, across, system, kind, over, above)
+        if i >= first:
+            flux_along(upper, lower, n + 1, across, aside, g, dry, system, flux)
+        if first <= i + 1 < last:
+            _edges(v, start + width, begin, count, 1, across, aside, system, kind, lower, upper)
+            close_row(lower, upper, n, code, signs)
+        if plane:
             if i >= first:
-                put_row(v, base, out, start, n, flux, enters, below, lower, 0, ratio, g, dry, keep, system)
+                put_row(v, base, out, start, n, flux, enters, below, over, 1, ratio, g, dry, keep, system)
             elif i == first - 1:
-                enter(enters, n, below, lower, 0, g, dry, system)
+                enter(enters, n, below, over, 1, g, dry, system)
             below, above = above, below
-        else:
+        elif i >= first:
             put_line(v, base, out, start, n, flux, ratio[1], keep, system)
 
 
@@ -100,8 +106,8 @@ def _stage_of(system: int, kind: int) -> Any:
     """``stage`` of one system and reconstruction: a function of its own, so that no choice is left in its loops."""
 
     @numba.njit(cache=True, error_model="numpy")
-    def some(v, base, out, first, last, n, plane, ratio, g, dry, keep):  # type: ignore[no-untyped-def]
-        _rows(v, base, out, first, last, n, plane, ratio, g, dry, keep, system, kind)
+    def some(v, base, out, first, last, n, plane, code, signs, ratio, g, dry, keep):  # type: ignore[no-untyped-def]
+        _rows(v, base, out, first, last, n, plane, code, signs, ratio, g, dry, keep, system, kind)
 
     return some
 
@@ -110,14 +116,15 @@ _weno_gravity, _weno_momentum, _weno_both = (_stage_of(each, WENO5) for each in 
 
 
 @numba.njit(cache=True, error_model="numpy")
-def stage(v, base, out, first, last, n, plane, ratio, g, dry, keep, system, kind):  # type: ignore[no-untyped-def]
-    """Rows first … last − 1 of the stage; ``kind`` reconstructs the edges."""
+def stage(v, base, out, first, last, n, plane, code, signs, ratio, g, dry, keep, system, kind):  # type: ignore[no-untyped-def]
+    """Rows first … last − 1 of the stage; ``code`` and ``signs`` (channel, axis) are of the ends of rows, ``kind`` reconstructs the
+    edges."""
     if kind == WENO5:
         if system == GRAVITY:
-            _weno_gravity(v, base, out, first, last, n, plane, ratio, g, dry, keep)
+            _weno_gravity(v, base, out, first, last, n, plane, code, signs, ratio, g, dry, keep)
         elif system == MOMENTUM:
-            _weno_momentum(v, base, out, first, last, n, plane, ratio, g, dry, keep)
+            _weno_momentum(v, base, out, first, last, n, plane, code, signs, ratio, g, dry, keep)
         else:
-            _weno_both(v, base, out, first, last, n, plane, ratio, g, dry, keep)
+            _weno_both(v, base, out, first, last, n, plane, code, signs, ratio, g, dry, keep)
     else:
-        _rows(v, base, out, first, last, n, plane, ratio, g, dry, keep, system, kind)
+        _rows(v, base, out, first, last, n, plane, code, signs, ratio, g, dry, keep, system, kind)
