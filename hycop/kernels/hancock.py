@@ -14,9 +14,8 @@ from __future__ import annotations
 from typing import Any
 
 import numba
-import numpy as np
 
-from hycop.kernels.lanes import LANES, load, maximum, minimum, room, where_positive
+from hycop.kernels.lanes import LANES, aligned_rows, load, maximum, minimum, room, where_positive
 from hycop.kernels.reconstruction import CENTRAL, GHOSTS, WENO5, cells_around, edges_of, row_width
 from hycop.kernels.water_fluxes import BOTH, GRAVITY, MOMENTUM, put_state, velocity
 from hycop.kernels.water_rows import cells_with_edges, close_row, enter, flux_along, put_line, put_row
@@ -102,7 +101,8 @@ def _half_step(v, start, first, count, width, plane, ratio, g, dry, system, kind
         before, after = load(v, x - 1), load(v, x + 1)
         least, most = minimum(minimum(before, after), h), maximum(maximum(before, after), h)
         along, over = (h, m, s), (h, s, m)
-        h_edges, m_edges = edges_of(cells_around(v, x, 1), kind), edges_of(cells_around(v, across * cells + x, 1), kind)
+        h_edges = edges_of(cells_around(v, x, 1), kind)
+        m_edges = edges_of(cells_around(v, across * cells + x, 1), kind)
         s_edges = s, s
         if plane and system != GRAVITY:  # gravity waves leave momentum along a face alone
             s_edges = edges_of(cells_around(v, cells + x, 1), kind)
@@ -113,7 +113,8 @@ def _half_step(v, start, first, count, width, plane, ratio, g, dry, system, kind
         if plane:
             before, after = load(v, x - width), load(v, x + width)
             least, most = minimum(least, minimum(before, after)), maximum(most, maximum(before, after))
-            h_edges, s_edges = edges_of(cells_around(v, x, width), kind), edges_of(cells_around(v, cells + x, width), kind)
+            h_edges = edges_of(cells_around(v, x, width), kind)
+            s_edges = edges_of(cells_around(v, cells + x, width), kind)
             m_edges = m, m
             if system != GRAVITY:
                 m_edges = edges_of(cells_around(v, across * cells + x, width), kind)
@@ -134,9 +135,8 @@ def _half_step(v, start, first, count, width, plane, ratio, g, dry, system, kind
 def _rows(v, out, first, last, n, plane, code, signs, ratio, g, dry, system, kind):  # type: ignore[no-untyped-def]
     """``hancock_step`` of a system and a kind that are constants."""
     channels, width, across, aside = v.shape[0], row_width(n), v.shape[0] - 1, 1 if plane else 0
-    size = channels, room(n + 2)
-    low, high, below, above, before = np.ones(size), np.ones(size), np.ones(size), np.ones(size), np.ones(size)
-    flux, enters = np.zeros(size), np.zeros(size)
+    work = aligned_rows(7 * channels, room(n + 2), 1).reshape(7, channels, room(n + 2))
+    low, high, below, above, before, flux, enters = work[0], work[1], work[2], work[3], work[4], work[5], work[6]
     begin, count = cells_with_edges(n, code)
     for i in range(first - aside, last + aside):  # a row is updated once the fluxes from it to the next one are known
         start = (i + GHOSTS if plane else i) * width + GHOSTS

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numba
+import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.datamodel import models
@@ -183,3 +184,12 @@ def store(typing: Any, array: Any, index: Any, vector: Any) -> Any:
 def room(count: int) -> int:
     """Length of rows for so many numbers whose last vector, also one number further on, may reach beyond them."""
     return (count // LANES + 2) * LANES
+
+
+@numba.njit(cache=True, nogil=True)
+def aligned_rows(rows, count, first):  # type: ignore[no-untyped-def]
+    """Rows of ``count`` numbers, a multiple of ``LANES``. Number ``first`` of each begins a cache line, so that vectors
+    from there on lie in one line each: one that crosses lines takes twice as long to load or store."""
+    numbers = np.empty(rows * count + LANES)
+    skipped = (-(numbers.ctypes.data // 8) - first) % LANES
+    return numbers[skipped : skipped + rows * count].reshape(rows, count)

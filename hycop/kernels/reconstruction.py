@@ -12,7 +12,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from hycop.kernels.lanes import LANES, absolute, fused, load, minimum, store, where_positive
+from hycop.kernels.lanes import LANES, absolute, aligned_rows, fused, load, minimum, store, where_positive
 
 Array = npt.NDArray[Any]
 
@@ -81,7 +81,8 @@ def padded(u, sample, plane):  # type: ignore[no-untyped-def]
     """
     channels, rows, n = u.shape[1:]
     width, above = row_width(n), GHOSTS if plane else 0
-    v = np.zeros((channels, (rows + 2 * above) * width + LANES))  # vectors may reach beyond the last cell
+    v = aligned_rows(channels, (rows + 2 * above) * width + LANES, GHOSTS)  # vectors may reach beyond the last cell
+    v[:] = 0.0
     for c in range(channels):
         for i in range(rows):
             for k in range(n):

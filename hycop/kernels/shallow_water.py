@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from hycop.kernels.advection import BOUNDARY_CODES
 from hycop.kernels.hancock import CROSSED, hancock_step
-from hycop.kernels.lanes import LANES, absolute, load, maximum, square_root, store, where_positive
+from hycop.kernels.lanes import LANES, absolute, aligned_rows, filled, load, maximum, square_root, store, where_positive
 from hycop.kernels.reconstruction import (
     GHOSTS,
     HANCOCK,
@@ -49,25 +49,29 @@ before that it was too long for them."""
 
 
 @numba.njit(cache=True, error_model="numpy")
-def _rate(v, first, last, n, plane, dx, g, dry, system):  # type: ignore[no-untyped-def]
-    """The largest Σ_axis speed/Δx in rows first … last − 1, or NaN if they hold what is no state."""
-    channels, width, cells = v.shape[0], row_width(n), v.shape[1]
+def _rate(v, first, last, n, origin, width, dx, g, dry, system):  # type: ignore[no-untyped-def]
+    """The largest Σ_axis speed/Δx in rows first … last − 1, or NaN if they hold what is no state. Row 0 begins at
+    ``origin``, the next one ``width`` cells later."""
+    channels, cells = v.shape[0], v.shape[1]
     waves = 0.0 if system == MOMENTUM else g
     drift = 0.0 if system == GRAVITY else 1.0 if system == BOTH else 2.0
     least = 0.0 if system == BOTH else TINY
-    thin, thick = 1.0 / dx[1], 1.0 / dx[0] if plane else 0.0
+    thin, thick = 1.0 / dx[1], 1.0 / dx[0] if channels == 3 else 0.0
     most, lost = np.zeros(LANES), np.zeros(LANES)
     fastest, odd = load(most, 0), load(lost, 0)
     for i in range(first, last):
-        start = (i + GHOSTS if plane else i) * width + GHOSTS
+        start = origin + i * width
         for k in range(0, n - n % LANES, LANES):
             x = start + k
             h, m, across = load(v, x), load(v, (channels - 1) * cells + x), load(v, cells + x)
-            drifting = where_positive(h - dry, drift / h, 0.0) * (absolute(m) * thin + absolute(across) * thick)
-            rate = drifting + square_root(waves * h) * (thin + thick)
+            rate = filled(0.0)
+            if system != GRAVITY:
+                rate = where_positive(h - dry, drift / h, 0.0) * (absolute(m) * thin + absolute(across) * thick)
+            if system != MOMENTUM:
+                rate = rate + square_root(waves * h) * (thin + thick)
             fastest = maximum(fastest, rate)
             # the difference of a number and itself is NaN for all that is not finite
-            odd = odd + where_positive(least - h, 1.0, 0.0) + ((rate - rate) + (m - m) + (across - across))
+            odd = odd + where_positive(least - h, 1.0, 0.0) + ((h - h) + (rate - rate) + (m - m) + (across - across))
         for k in range(n - n % LANES, n):
             h, m, across = v[0, start + k], v[channels - 1, start + k], v[1, start + k]
             drifting = (drift / h if h > dry else 0.0) * (abs(m) * thin + abs(across) * thick)
@@ -120,11 +124,14 @@ def _march(v, rows, n, plane, duration, codes, signs, dx, g, cfl, keeps, system,
     Part of its callers, so that the loops over blocks of rows are parallel in the one that goes sample by sample.
     """
     blocks = (rows + block - 1) // block
-    middle, new, rates, ratio = np.empty_like(v), np.empty_like(v), np.empty(blocks), np.empty(2)
+    rates, ratio = np.empty(blocks), np.empty(2)
+    middle, new = aligned_rows(v.shape[0], v.shape[1], GHOSTS), aligned_rows(v.shape[0], v.shape[1], GHOSTS)
     dry = _still_depth(v, system)
     if system == BOTH:
         _settle(v, dry)
-    rate = _rate(v, 0, rows, n, plane, dx, g, dry, system)
+    width = row_width(n)
+    origin = GHOSTS * (width + 1) if plane else GHOSTS
+    rate = _rate(v, 0, rows, n, origin, width, dx, g, dry, system)
     remaining, refusals, most = duration, 0, min(SPEED_UP * rate, MOST_SUB_STEPS * cfl / duration)
     code, crossed = codes[1], CROSSED if reconstruction >= HANCOCK else 2.0 * cfl
     while remaining > 0.0 and refusals <= REFUSALS and rate <= most:
@@ -144,7 +151,8 @@ def _march(v, rows, n, plane, duration, codes, signs, dx, g, cfl, keeps, system,
                     stage(now, v, out, first, last, n, plane, code, signs, ratio, g, dry, keep, system, reconstruction)
             now, out = out, new if number == 0 else now
         for task in numba.prange(blocks):
-            rates[task] = _rate(now, task * block, min((task + 1) * block, rows), n, plane, dx, g, dry, system)
+            first, last = task * block, min((task + 1) * block, rows)
+            rates[task] = _rate(now, first, last, n, origin, width, dx, g, dry, system)
         after = _largest(rates)
         if after * step <= crossed:  # false if NaN
             remaining, rate, refusals = remaining - step, after, 0
@@ -185,11 +193,10 @@ def _flow_rows(u, out, durations, codes, signs, dx, g, cfl, keeps, system, recon
 @numba.njit(cache=True, parallel=True)
 def _rates(u, dx, g, system):  # type: ignore[no-untyped-def]
     samples, channels, rows, n = u.shape
-    plane = channels == 3
     out = np.empty(samples)
     for i in numba.prange(samples):
-        v = padded(u, i, plane)
-        out[i] = _rate(v, 0, rows, n, plane, dx[i], g[i], _still_depth(v, system), system)
+        v = u[i].copy().reshape(channels, rows * n)  # an array of its own, as that of ``padded``
+        out[i] = _rate(v, 0, rows, n, 0, n, dx[i], g[i], _still_depth(v, system), system)
     return out
 
 
@@ -217,7 +224,9 @@ def _tendencies(u, out, codes, signs, dx, g, system, reconstruction):  # type: i
         dry, new = _still_depth(v, system), np.full_like(v, nan)
         if system == BOTH:
             _settle(v, dry)
-        rate = _rate(v, 0, rows, n, plane, dx[i], g[i], dry, system)
+        width = row_width(n)
+        origin = GHOSTS * (width + 1) if plane else GHOSTS
+        rate = _rate(v, 0, rows, n, origin, width, dx[i], g[i], dry, system)
         if rate >= 0.0:  # false if NaN
             step = 1.0 / max(rate, 1e-300)
             fill_ghosts(v, rows, n, plane, codes, signs)

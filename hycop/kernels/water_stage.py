@@ -13,7 +13,7 @@ import numba
 import numpy as np
 
 from hycop.kernels.hancock import SHALLOWEST, STEEP
-from hycop.kernels.lanes import LANES, any_positive, filled, load, maximum, minimum, room, store
+from hycop.kernels.lanes import LANES, aligned_rows, any_positive, filled, fused, load, maximum, minimum, room, store
 from hycop.kernels.reconstruction import GHOSTS, WENO5, cells_around, edges_of, row_width
 from hycop.kernels.water_fluxes import BOTH, GRAVITY, MOMENTUM
 from hycop.kernels.water_rows import cells_with_edges, close_row, enter, flux_along, put_line, put_row
@@ -50,9 +50,10 @@ def _keep_wet(v, start, first, count, stride, lower, upper):  # type: ignore[no-
 def _edges(v, start, first, count, stride, normal, aside, system, kind, lower, upper):  # type: ignore[no-untyped-def]
     """Edges, across the axis of the given stride, of ``count`` cells of the row that begins at ``start``, from the
     ``first`` on; those of cell k stand at k + 1. Gravity waves leave momentum ``aside`` alone. Next to no cell is
-    pulled, so that one look at all of them comes first."""
+    pulled, none where neighbours and edges differ by less than ``STEEP``, so that one look at all of them comes
+    first."""
     cells, row = v.shape[1], lower.shape[1]
-    thin, last = filled(0.0), first + 1 + max(count - LANES, 0)
+    uneven, last = filled(0.0), first + 1 + max(count - LANES, 0)
     for number in range(first + 1, first + 1 + count, LANES):
         k = min(number, last)  # the last vector ends where the row does: beyond it there is no water
         x = start + k - 1
@@ -60,9 +61,9 @@ def _edges(v, start, first, count, stride, normal, aside, system, kind, lower, u
         low, high = edges_of(cells_around(v, x, stride), kind)
         store(lower, k, low)
         store(upper, k, high)
-        least, most = minimum(minimum(before, h), after), maximum(maximum(before, h), after)
-        shallow = minimum(minimum(low, high), 0.1 * (12.0 * h - (low + high)))
-        thin = maximum(thin, maximum(most - STEEP * least, SHALLOWEST * h - shallow))
+        least = minimum(minimum(minimum(before, after), h), minimum(low, high))
+        most = maximum(maximum(maximum(before, after), h), maximum(low, high))
+        uneven = maximum(uneven, fused(-STEEP, least, most))
         low, high = edges_of(cells_around(v, normal * cells + x, stride), kind)
         store(lower, normal * row + k, low)
         store(upper, normal * row + k, high)
@@ -70,7 +71,7 @@ def _edges(v, start, first, count, stride, normal, aside, system, kind, lower, u
             low, high = edges_of(cells_around(v, aside * cells + x, stride), kind)
             store(lower, aside * row + k, low)
             store(upper, aside * row + k, high)
-    if any_positive(thin):
+    if any_positive(uneven):
         _keep_wet(v, start, first, count, stride, lower, upper)
 
 
@@ -78,9 +79,8 @@ def _edges(v, start, first, count, stride, normal, aside, system, kind, lower, u
 def _rows(v, base, out, first, last, n, plane, code, signs, ratio, g, dry, keep, system, kind):  # type: ignore[no-untyped-def]
     """``stage`` of a system and a reconstruction that are constants."""
     channels, width, across, aside = v.shape[0], row_width(n), v.shape[0] - 1, 1 if plane else 0
-    size = channels, room(n + 2)
-    lower, upper, below, over, above = np.ones(size), np.ones(size), np.ones(size), np.ones(size), np.ones(size)
-    flux, enters = np.zeros(size), np.zeros(size)
+    work = aligned_rows(7 * channels, room(n + 2), 1).reshape(7, channels, room(n + 2))
+    lower, upper, below, over, above, flux, enters = work[0], work[1], work[2], work[3], work[4], work[5], work[6]
     begin, count = cells_with_edges(n, code)
     # fluxes between rows need the edges of both; what is written as one vector and read as parts of two is read later
     for i in range(first - 2 if plane else first - 1, last):
@@ -117,8 +117,8 @@ _weno_gravity, _weno_momentum, _weno_both = (_stage_of(each, WENO5) for each in 
 
 @numba.njit(cache=True, error_model="numpy")
 def stage(v, base, out, first, last, n, plane, code, signs, ratio, g, dry, keep, system, kind):  # type: ignore[no-untyped-def]
-    """Rows first … last − 1 of the stage; ``code`` and ``signs`` (channel, axis) are of the ends of rows, ``kind`` reconstructs the
-    edges."""
+    """Rows first … last − 1 of the stage; ``code`` and ``signs`` (channel, axis) are of the ends of rows, ``kind``
+    reconstructs the edges."""
     if kind == WENO5:
         if system == GRAVITY:
             _weno_gravity(v, base, out, first, last, n, plane, code, signs, ratio, g, dry, keep)
