@@ -14,6 +14,10 @@ from hycop.kernels.complex_exponentials import LARGEST_TURN, LEAST, MOST, comple
 from hycop.kernels.lanes import (
     LANES,
     absolute,
+    aligned_rows,
+    any_positive,
+    filled,
+    fused,
     load,
     maximum,
     minimum,
@@ -36,18 +40,41 @@ def _arithmetic(a: Array, b: Array, out: Array) -> None:
         store(out, a.size + k, maximum(x, y) - minimum(x, 0.5))
         store(out, 2 * a.size + k, square_root(absolute(x)))
         store(out, 3 * a.size + k, where_positive(x, y, 7.0))
+        store(out, 4 * a.size + k, fused(x, y, filled(0.25)))
 
 
 def test_vectors_compute_what_their_numbers_do() -> None:
     rng = np.random.default_rng(0)
     a, b = rng.standard_normal((2, 3 * LANES))
     a[0] = np.nan
-    out = np.empty((4, a.size))
+    out = np.empty((5, a.size))
     _arithmetic(a, b, out)
     expected = [2 * a + b / 4 - a * b, np.maximum(a, b) - np.minimum(a, 0.5), np.sqrt(np.abs(a)), np.where(a > 0, b, 7)]
+    expected.append(a * b + 0.25)
     np.testing.assert_allclose(out[:, 1:], np.stack(expected)[:, 1:], rtol=1e-14, atol=1e-15)
     assert np.isnan(out[0, 0])
     assert out[3, 0] == 7.0, "NaN is not positive"
+
+
+@numba.njit
+def _any_positive(a: Array) -> bool:
+    return any_positive(load(a, 0))
+
+
+@pytest.mark.parametrize("lane", range(LANES))
+def test_any_positive_looks_at_every_number_of_a_vector(lane: int) -> None:
+    numbers = np.where(np.arange(LANES) % 2, np.nan, -1.0)
+    numbers[lane] = 0.0
+    assert not _any_positive(numbers)
+    numbers[lane] = 1e-300
+    assert _any_positive(numbers)
+
+
+@pytest.mark.parametrize("first", [0, 1, 3, 8])
+def test_aligned_rows_begin_cache_lines(first: int) -> None:
+    for rows in aligned_rows(5, 2 * LANES, first):
+        assert rows.shape == (2 * LANES,)
+        assert rows[first:].ctypes.data % 64 == 0
 
 
 @pytest.mark.parametrize("count", [1, 7, 8, 9, 34, 40])

@@ -11,12 +11,14 @@ replaces that of the line, which is of third order along an axis while speeds ar
 
 from __future__ import annotations
 
-import numba
-import numpy as np
+from typing import Any
 
-from hycop.kernels.lanes import LANES, load, maximum, minimum, room, store, where_positive
-from hycop.kernels.reconstruction import GHOSTS, WENO5, edges_of
-from hycop.kernels.water_fluxes import GRAVITY, MOMENTUM, flux_through, velocity
+import numba
+
+from hycop.kernels.lanes import LANES, aligned_rows, load, maximum, minimum, room, where_positive
+from hycop.kernels.reconstruction import CENTRAL, GHOSTS, WENO5, cells_around, edges_of, row_width
+from hycop.kernels.water_fluxes import BOTH, GRAVITY, MOMENTUM, put_state, velocity
+from hycop.kernels.water_rows import cells_with_edges, close_row, enter, flux_along, put_line, put_row
 
 SHALLOWEST = 0.1
 """Depth at the edge of a cell, as a fraction of its average, below which the edges are pulled towards the average."""
@@ -87,82 +89,101 @@ def _later(low, high, mean, mass, push, drag, uneven, bent):  # type: ignore[no-
 
 
 @numba.njit(cache=True, forceinline=True, error_model="numpy")
-def _both(v, x, stride, normal, aside, kind, mean, system):  # type: ignore[no-untyped-def]
-    """Both edges along an axis; gravity waves leave momentum along a face alone."""
-    cells = v.shape[1]
-    h, m = edges_of(v, x, stride, kind), edges_of(v, normal * cells + x, stride, kind)
-    s = mean[2], mean[2]
-    if aside > 0 and system != GRAVITY:
-        s = edges_of(v, aside * cells + x, stride, kind)
-    return (h[0], m[0], s[0]), (h[1], m[1], s[1])
-
-
-@numba.njit(cache=True, forceinline=True, error_model="numpy")
-def _put(rows, k, normal, aside, values):  # type: ignore[no-untyped-def]
-    store(rows, k, values[0])
-    store(rows, normal * rows.shape[1] + k, values[1])
-    if aside > 0:
-        store(rows, aside * rows.shape[1] + k, values[2])
-
-
-@numba.njit(cache=True, error_model="numpy")
-def _half_step(v, start, count, width, plane, ratio, g, dry, system, kind, low, high, below, above):  # type: ignore[no-untyped-def]
-    """Edges along a row (``low``, ``high``) and across it (``below``, ``above``) of cells from ``start`` on, at half
-    the step."""
+def _half_step(v, start, first, count, width, plane, ratio, g, dry, system, kind, low, high, below, above):  # type: ignore[no-untyped-def]
+    """Edges along a row (``low``, ``high``) and across it (``below``, ``above``) of ``count`` cells of the row that
+    begins at ``start``, from the ``first`` on, at half the step. Those of cell k stand at k + 1."""
     across, cells = v.shape[0] - 1, v.shape[1]
     aside, bent = 1 if plane else 0, kind == WENO5
-    for k in range(0, count, LANES):
-        x = start + k
+    for k in range(first + 1, first + 1 + count, LANES):
+        x = start + k - 1
         h, m = load(v, x), load(v, across * cells + x)
-        s = load(v, aside * cells + x) if plane else 0.0 * h
+        s = load(v, aside * cells + x)  # depth, which nobody looks at, on a line
         before, after = load(v, x - 1), load(v, x + 1)
         least, most = minimum(minimum(before, after), h), maximum(maximum(before, after), h)
         along, over = (h, m, s), (h, s, m)
-        near, far = _both(v, x, 1, across, aside, kind, along, system)
+        h_edges = edges_of(cells_around(v, x, 1), kind)
+        m_edges = edges_of(cells_around(v, across * cells + x, 1), kind)
+        s_edges = s, s
+        if plane and system != GRAVITY:  # gravity waves leave momentum along a face alone
+            s_edges = edges_of(cells_around(v, cells + x, 1), kind)
+        near, far = (h_edges[0], m_edges[0], s_edges[0]), (h_edges[1], m_edges[1], s_edges[1])
         mass, push, drag = _change(near, far, 0.5 * ratio[1], g, dry, system)
         if bent:
             near, far = _bent(near, far, along, ratio[1], g, dry, system)
         if plane:
             before, after = load(v, x - width), load(v, x + width)
             least, most = minimum(least, minimum(before, after)), maximum(most, maximum(before, after))
-            under, upper = _both(v, x, width, 1, across, kind, over, system)
+            h_edges = edges_of(cells_around(v, x, width), kind)
+            s_edges = edges_of(cells_around(v, cells + x, width), kind)
+            m_edges = m, m
+            if system != GRAVITY:
+                m_edges = edges_of(cells_around(v, across * cells + x, width), kind)
+            under, upper = (h_edges[0], s_edges[0], m_edges[0]), (h_edges[1], s_edges[1], m_edges[1])
             more, shove, pull = _change(under, upper, 0.5 * ratio[0], g, dry, system)
             mass, push, drag = mass + more, push + pull, drag + shove
             if bent:
                 under, upper = _bent(under, upper, over, ratio[0], g, dry, system)
             under, upper = _later(under, upper, over, mass, drag, push, most - STEEP * least, bent)
-            _put(below, k, 1, across, under)
-            _put(above, k, 1, across, upper)
+            put_state(below, k, 1, across if system != GRAVITY else 0, under)
+            put_state(above, k, 1, across if system != GRAVITY else 0, upper)
         near, far = _later(near, far, along, mass, push, drag, most - STEEP * least, bent)
-        _put(low, k, across, aside, near)
-        _put(high, k, across, aside, far)
+        put_state(low, k, across, aside if system != GRAVITY else 0, near)
+        put_state(high, k, across, aside if system != GRAVITY else 0, far)
+
+
+@numba.njit(cache=True, forceinline=True, error_model="numpy")
+def _rows(v, out, first, last, n, plane, code, signs, ratio, g, dry, system, kind):  # type: ignore[no-untyped-def]
+    """``hancock_step`` of a system and a kind that are constants."""
+    channels, width, across, aside = v.shape[0], row_width(n), v.shape[0] - 1, 1 if plane else 0
+    work = aligned_rows(7 * channels, room(n + 2), 1).reshape(7, channels, room(n + 2))
+    low, high, below, above, before, flux, enters = work[0], work[1], work[2], work[3], work[4], work[5], work[6]
+    begin, count = cells_with_edges(n, code)
+    for i in range(first - aside, last + aside):  # a row is updated once the fluxes from it to the next one are known
+        start = (i + GHOSTS if plane else i) * width + GHOSTS
+        _half_step(v, start, begin, count, width, plane, ratio, g, dry, system, kind, low, high, below, above)
+        close_row(low, high, n, code, signs)  # well before its numbers are loaded as parts of vectors
+        if plane and i == first:
+            enter(enters, n, before, below, 1, g, dry, system)
+        if plane and i > first:
+            put_row(v, v, out, start - width, n, flux, enters, before, below, 1, ratio, g, dry, 0.0, system)
+        if first <= i < last:
+            flux_along(high, low, n + 1, across, aside, g, dry, system, flux)
+        if not plane:
+            put_line(v, v, out, start, n, flux, ratio[1], 0.0, system)
+        before, above = above, before
+
+
+def _steps_of(system: int, kind: int) -> Any:
+    """``hancock_step`` of one system and kind: a function of its own, so that no choice is left in its loops."""
+
+    @numba.njit(cache=True, error_model="numpy")
+    def step(v, out, first, last, n, plane, code, signs, ratio, g, dry):  # type: ignore[no-untyped-def]
+        _rows(v, out, first, last, n, plane, code, signs, ratio, g, dry, system, kind)
+
+    return step
+
+
+_central_gravity, _central_momentum, _central_both = (_steps_of(each, CENTRAL) for each in (GRAVITY, MOMENTUM, BOTH))
+_weno_gravity, _weno_momentum, _weno_both = (_steps_of(each, WENO5) for each in (GRAVITY, MOMENTUM, BOTH))
 
 
 @numba.njit(cache=True, error_model="numpy")
-def hancock_step(v, out, first, last, n, plane, ratio, g, dry, system, kind):  # type: ignore[no-untyped-def]
+def hancock_step(v, out, first, last, n, plane, code, signs, ratio, g, dry, system, kind):  # type: ignore[no-untyped-def]
     """Rows first … last − 1 of out = v − Σ_axis τ/Δx·(flux out − flux in), with the fluxes at half the step.
 
-    ``kind`` reconstructs the edges. Corners between ghosts of both axes are looked at, too.
+    ``code`` and ``signs`` (channel, axis) are of the ends of rows, ``kind`` reconstructs the edges. Corners between
+    ghosts of both axes are looked at, too.
     """
-    channels, width, across = v.shape[0], n + 2 * GHOSTS, v.shape[0] - 1
-    size = channels, room(n + 2)
-    low, high, below, above, before = np.ones(size), np.ones(size), np.ones(size), np.ones(size), np.ones(size)
-    flux, enters, leaves = np.zeros(size), np.zeros(size), np.zeros(size)
-    down, along, halo = ratio[0], ratio[1], 1 if plane else 0
-    for i in range(first - halo, last + halo):  # a row is updated once the fluxes from it to the next one are known
-        start = (i + GHOSTS if plane else i) * width + GHOSTS
-        _half_step(v, start - 1, n + 2, width, plane, ratio, g, dry, system, kind, low, high, below, above)
-        if plane and i >= first:
-            flux_through(system, before, below, 0, n + 2, 1, g, dry, leaves)
-        if plane and i > first:
-            for c in range(channels):
-                for k in range(n):
-                    out[c, np.uint64(start - width + k)] -= down * (leaves[c, k + 1] - enters[c, k + 1])
-        if first <= i < last:
-            flux_through(system, high, low, 1, n + 1, across, g, dry, flux)
-            for c in range(channels):
-                for k in range(n):
-                    x = np.uint64(start + k)
-                    out[c, x] = v[c, x] - along * (flux[c, k + 1] - flux[c, k])
-        before, above = above, before
-        enters, leaves = leaves, enters
+    if kind == WENO5:
+        if system == GRAVITY:
+            _weno_gravity(v, out, first, last, n, plane, code, signs, ratio, g, dry)
+        elif system == MOMENTUM:
+            _weno_momentum(v, out, first, last, n, plane, code, signs, ratio, g, dry)
+        else:
+            _weno_both(v, out, first, last, n, plane, code, signs, ratio, g, dry)
+    elif system == GRAVITY:
+        _central_gravity(v, out, first, last, n, plane, code, signs, ratio, g, dry)
+    elif system == MOMENTUM:
+        _central_momentum(v, out, first, last, n, plane, code, signs, ratio, g, dry)
+    else:
+        _central_both(v, out, first, last, n, plane, code, signs, ratio, g, dry)

@@ -123,11 +123,42 @@ def _called(name: str) -> Callable[..., Any]:
     return lambda builder, x: builder.call(cgutils.get_or_insert_function(builder.module, kind, whole), [x])
 
 
+def _multiplied_and_added(builder: Any, a: Any, b: Any, c: Any) -> Any:
+    kind = ir.FunctionType(VECTOR, [VECTOR] * 3)
+    whole = f"llvm.fmuladd.v{LANES}f64"
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, whole), [a, b, c])
+
+
 maximum, minimum = _function(_larger, 2), _function(_smaller, 2)
 where_positive = _function(_chosen, 3)
 """``where_positive(x, a, b)``: a where x > 0, else b, also where x is NaN."""
 
+fused = _function(_multiplied_and_added, 3)
+"""``fused(a, b, c)``: a·b + c with one rounding, where the processor has such an instruction."""
+
 square_root, absolute = _function(_called("sqrt"), 1), _function(_called("fabs"), 1)
+
+
+@compiled
+def any_positive(typing: Any, x: Any) -> Any:
+    """Whether one of the numbers is positive."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        found = builder.fcmp_ordered(">", values[0], ir.Constant(VECTOR, [0.0] * LANES))
+        bits = builder.bitcast(found, ir.IntType(LANES))
+        return builder.icmp_unsigned("!=", bits, ir.Constant(bits.type, 0))
+
+    return types.boolean(lanes), generate
+
+
+@compiled
+def filled(typing: Any, number: Any) -> Any:
+    """A vector of equal numbers."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return spread(builder, VECTOR, values[0])
+
+    return lanes(types.float64), generate
 
 
 def _place(context: Any, builder: Any, kind: Any, array: Any, index: Any) -> Any:
@@ -160,8 +191,15 @@ def room(count: int) -> int:
 
 @numba.njit(cache=True, nogil=True)
 def aligned(count: int, dtype: Any) -> Any:
-    """Memory for so many numbers that begins where a line of the cache does: a vector then lies in one line, not in
-    two, which takes a tenth off products of small matrices."""
+    """Memory for so many numbers that begins where a line of the cache does: a vector that crosses lines takes twice as
+    long to load or store."""
     memory = np.empty(count + LINE, dtype)
     first = -(memory.ctypes.data // memory.itemsize) % LINE
     return memory[first : first + count]
+
+
+@numba.njit(cache=True, nogil=True)
+def aligned_rows(rows, count, first):  # type: ignore[no-untyped-def]
+    """Rows of ``count`` numbers, a multiple of ``LANES``; number ``first`` of each begins a line of the cache."""
+    begin = -first % LANES
+    return aligned(begin + rows * count, np.float64)[begin:].reshape(rows, count)

@@ -87,7 +87,7 @@ def _add_axis(u, bed, change, axis, normal, code, g, dx, system):  # type: ignor
             higher = max(high[last, k + 1], low[last, k + 2])
             _at_face(high, k + 1, higher, left, k)
             _at_face(low, k + 2, higher, right, k)
-        flux_through(system, left, right, 0, n + 1, normal, g, 0.0, flux)
+        flux_through(system, left, right, 0, n + 1, normal, channels - normal if channels == 3 else 0, g, 0.0, flux)
         for k in range(n):
             j = k + 2
             row, column = (k, number) if axis == 0 else (number, k)

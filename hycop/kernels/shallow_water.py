@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hycop.kernels.advection import BOUNDARY_CODES
-from hycop.kernels.hancock import CROSSED, SHALLOWEST, STEEP, hancock_step
-from hycop.kernels.lanes import LANES, absolute, load, maximum, room, square_root, store, where_positive
+from hycop.kernels.hancock import CROSSED, hancock_step
+from hycop.kernels.lanes import LANES, absolute, aligned_rows, filled, load, maximum, square_root, store, where_positive
 from hycop.kernels.reconstruction import (
     GHOSTS,
     HANCOCK,
@@ -23,13 +23,14 @@ from hycop.kernels.reconstruction import (
     ROUNDING,
     STAGES,
     TINY,
-    edges,
     fill_ghosts,
     padded,
+    row_width,
     unpad,
 )
 from hycop.kernels.threads import sharing, threads_for
-from hycop.kernels.water_fluxes import BOTH, GRAVITY, MOMENTUM, flux_through
+from hycop.kernels.water_fluxes import BOTH, GRAVITY, MOMENTUM
+from hycop.kernels.water_stage import stage
 
 Array = npt.NDArray[Any]
 
@@ -47,94 +48,30 @@ REFUSALS = 8
 before that it was too long for them."""
 
 
-@numba.njit(cache=True, inline="always", error_model="numpy")
-def _pull(before, h, after, lower, upper):  # type: ignore[no-untyped-def]
-    """What remains of the distance of a cell's edges from its average, at most 1."""
-    least = min(min(lower, upper), 0.1 * (12.0 * h - (lower + upper)))
-    steep = STEEP * min(min(before, h), after) < max(max(before, h), after)
-    pull = (1.0 - SHALLOWEST) * h / (h - least) if least < SHALLOWEST * h else 1.0
-    return 0.0 if steep else pull
-
-
 @numba.njit(cache=True, error_model="numpy")
-def _keep_wet(v, start, count, stride, lower, upper):  # type: ignore[no-untyped-def]
-    """Pulls the edges of a cell towards its average until depth there, and in between, is positive; all the way next to
-    a cell that is ``STEEP`` times as deep, since momentum over depth has no bounds there.
-
-    Zhang and Shu, Proc. R. Soc. A 467 (2011) 2752, with the four-point Lobatto rule. Next to no cell needs it, so a
-    loop that is vectorised looks for one first.
-    """
-    one, found = np.uint64(stride), 0
-    for k in range(count):
-        x = np.uint64(start + k)
-        found += 1 if _pull(v[0, x - one], v[0, x], v[0, x + one], lower[0, k], upper[0, k]) < 1.0 else 0
-    if found == 0:
-        return
-    for k in range(count):
-        x = np.uint64(start + k)
-        pull = _pull(v[0, x - one], v[0, x], v[0, x + one], lower[0, k], upper[0, k])
-        if pull < 1.0:
-            for c in range(v.shape[0]):
-                mean = v[c, x]
-                lower[c, k] = mean + pull * (lower[c, k] - mean)
-                upper[c, k] = mean + pull * (upper[c, k] - mean)
-
-
-@numba.njit(cache=True)
-def _edges(v, start, count, stride, normal, system, reconstruction, lower, upper):  # type: ignore[no-untyped-def]
-    for c in range(v.shape[0]):
-        if c == 0 or c == normal or system != GRAVITY:  # gravity waves leave momentum along a face alone
-            edges(v, c, start, count, stride, reconstruction, lower, upper)
-    _keep_wet(v, start, count, stride, lower, upper)
-
-
-@numba.njit(cache=True, error_model="numpy")
-def _stage(v, base, out, first, last, n, plane, ratio, g, dry, keep, system, reconstruction):  # type: ignore[no-untyped-def]
-    """Rows first … last − 1 of out = keep·base + (1 − keep)·(v − Σ_axis τ/Δx·(flux out − flux in))."""
-    channels, width, across = v.shape[0], n + 2 * GHOSTS, v.shape[0] - 1
-    size = channels, room(n + 2)
-    lower, upper, below = np.ones(size), np.ones(size), np.ones(size)
-    flux, enters, leaves = np.zeros(size), np.zeros(size), np.zeros(size)
-    down, along = ratio[0], ratio[1]
-    for i in range(first - 1, last):  # a row is updated once the fluxes from it to the next one are known
-        start = (i + GHOSTS if plane else i) * width + GHOSTS
-        if plane:
-            if i < first:
-                _edges(v, start, n, width, 1, system, reconstruction, lower, below)
-            _edges(v, start + width, n, width, 1, system, reconstruction, lower, upper)
-            flux_through(system, below, lower, 0, n, 1, g, dry, leaves)
-            below, upper = upper, below
-        if i >= first:
-            _edges(v, start - 1, n + 2, 1, across, system, reconstruction, lower, upper)
-            flux_through(system, upper, lower, 1, n + 1, across, g, dry, flux)
-            for c in range(channels):
-                for k in range(n):
-                    x = np.uint64(start + k)
-                    change = along * (flux[c, k + 1] - flux[c, k]) + down * (leaves[c, k] - enters[c, k])
-                    out[c, x] = keep * base[c, x] + (1.0 - keep) * (v[c, x] - change)
-        enters, leaves = leaves, enters
-
-
-@numba.njit(cache=True, error_model="numpy")
-def _rate(v, first, last, n, plane, dx, g, dry, system):  # type: ignore[no-untyped-def]
-    """The largest Σ_axis speed/Δx in rows first … last − 1, or NaN if they hold what is no state."""
-    channels, width, cells = v.shape[0], n + 2 * GHOSTS, v.shape[1]
+def _rate(v, first, last, n, origin, width, dx, g, dry, system):  # type: ignore[no-untyped-def]
+    """The largest Σ_axis speed/Δx in rows first … last − 1, or NaN if they hold what is no state. Row 0 begins at
+    ``origin``, the next one ``width`` cells later."""
+    channels, cells = v.shape[0], v.shape[1]
     waves = 0.0 if system == MOMENTUM else g
     drift = 0.0 if system == GRAVITY else 1.0 if system == BOTH else 2.0
     least = 0.0 if system == BOTH else TINY
-    thin, thick = 1.0 / dx[1], 1.0 / dx[0] if plane else 0.0
+    thin, thick = 1.0 / dx[1], 1.0 / dx[0] if channels == 3 else 0.0
     most, lost = np.zeros(LANES), np.zeros(LANES)
     fastest, odd = load(most, 0), load(lost, 0)
     for i in range(first, last):
-        start = (i + GHOSTS if plane else i) * width + GHOSTS
+        start = origin + i * width
         for k in range(0, n - n % LANES, LANES):
             x = start + k
             h, m, across = load(v, x), load(v, (channels - 1) * cells + x), load(v, cells + x)
-            drifting = where_positive(h - dry, drift / h, 0.0) * (absolute(m) * thin + absolute(across) * thick)
-            rate = drifting + square_root(waves * h) * (thin + thick)
+            rate = filled(0.0)
+            if system != GRAVITY:
+                rate = where_positive(h - dry, drift / h, 0.0) * (absolute(m) * thin + absolute(across) * thick)
+            if system != MOMENTUM:
+                rate = rate + square_root(waves * h) * (thin + thick)
             fastest = maximum(fastest, rate)
             # the difference of a number and itself is NaN for all that is not finite
-            odd = odd + where_positive(least - h, 1.0, 0.0) + ((rate - rate) + (m - m) + (across - across))
+            odd = odd + where_positive(least - h, 1.0, 0.0) + ((h - h) + (rate - rate) + (m - m) + (across - across))
         for k in range(n - n % LANES, n):
             h, m, across = v[0, start + k], v[channels - 1, start + k], v[1, start + k]
             drifting = (drift / h if h > dry else 0.0) * (abs(m) * thin + abs(across) * thick)
@@ -187,34 +124,39 @@ def _march(v, rows, n, plane, duration, codes, signs, dx, g, cfl, keeps, system,
     Part of its callers, so that the loops over blocks of rows are parallel in the one that goes sample by sample.
     """
     blocks = (rows + block - 1) // block
-    stage, new, rates, ratio = np.empty_like(v), np.empty_like(v), np.empty(blocks), np.empty(2)
+    rates, ratio = np.empty(blocks), np.empty(2)
+    middle, new = aligned_rows(v.shape[0], v.shape[1], GHOSTS), aligned_rows(v.shape[0], v.shape[1], GHOSTS)
     dry = _still_depth(v, system)
     if system == BOTH:
         _settle(v, dry)
-    rate = _rate(v, 0, rows, n, plane, dx, g, dry, system)
+    width = row_width(n)
+    origin = GHOSTS * (width + 1) if plane else GHOSTS
+    rate = _rate(v, 0, rows, n, origin, width, dx, g, dry, system)
     remaining, refusals, most = duration, 0, min(SPEED_UP * rate, MOST_SUB_STEPS * cfl / duration)
-    crossed = CROSSED if reconstruction >= HANCOCK else 2.0 * cfl
+    code, crossed = codes[1], CROSSED if reconstruction >= HANCOCK else 2.0 * cfl
     while remaining > 0.0 and refusals <= REFUSALS and rate <= most:
         steps = max(1.0, ceil(remaining * rate / cfl * (1.0 - ROUNDING)))
         step = remaining / steps / 2.0**refusals
         ratio[0], ratio[1] = step / dx[0], step / dx[1]
-        now, out = v, stage
+        now, out = v, middle
         for number in range(keeps.size):
             fill_ghosts(now, rows, n, plane, codes, signs)
             for task in numba.prange(blocks):
                 first, last = task * block, min((task + 1) * block, rows)
                 if reconstruction >= HANCOCK:
                     kind = reconstruction - HANCOCK
-                    hancock_step(now, out, first, last, n, plane, ratio, g, dry, system, kind)
+                    hancock_step(now, out, first, last, n, plane, code, signs, ratio, g, dry, system, kind)
                 else:
-                    _stage(now, v, out, first, last, n, plane, ratio, g, dry, keeps[number], system, reconstruction)
+                    keep = keeps[number]
+                    stage(now, v, out, first, last, n, plane, code, signs, ratio, g, dry, keep, system, reconstruction)
             now, out = out, new if number == 0 else now
         for task in numba.prange(blocks):
-            rates[task] = _rate(now, task * block, min((task + 1) * block, rows), n, plane, dx, g, dry, system)
+            first, last = task * block, min((task + 1) * block, rows)
+            rates[task] = _rate(now, first, last, n, origin, width, dx, g, dry, system)
         after = _largest(rates)
         if after * step <= crossed:  # false if NaN
             remaining, rate, refusals = remaining - step, after, 0
-            v, stage, new = now, out, v
+            v, middle, new = now, out, v
         else:
             refusals += 1
     if system == BOTH:
@@ -251,11 +193,10 @@ def _flow_rows(u, out, durations, codes, signs, dx, g, cfl, keeps, system, recon
 @numba.njit(cache=True, parallel=True)
 def _rates(u, dx, g, system):  # type: ignore[no-untyped-def]
     samples, channels, rows, n = u.shape
-    plane = channels == 3
     out = np.empty(samples)
     for i in numba.prange(samples):
-        v = padded(u, i, plane)
-        out[i] = _rate(v, 0, rows, n, plane, dx[i], g[i], _still_depth(v, system), system)
+        v = u[i].copy().reshape(channels, rows * n)  # an array of its own, as that of ``padded``
+        out[i] = _rate(v, 0, rows, n, 0, n, dx[i], g[i], _still_depth(v, system), system)
     return out
 
 
@@ -283,11 +224,14 @@ def _tendencies(u, out, codes, signs, dx, g, system, reconstruction):  # type: i
         dry, new = _still_depth(v, system), np.full_like(v, nan)
         if system == BOTH:
             _settle(v, dry)
-        rate = _rate(v, 0, rows, n, plane, dx[i], g[i], dry, system)
+        width = row_width(n)
+        origin = GHOSTS * (width + 1) if plane else GHOSTS
+        rate = _rate(v, 0, rows, n, origin, width, dx[i], g[i], dry, system)
         if rate >= 0.0:  # false if NaN
             step = 1.0 / max(rate, 1e-300)
             fill_ghosts(v, rows, n, plane, codes, signs)
-            _stage(v, v, new, 0, rows, n, plane, step / dx[i], g[i], dry, 0.0, system, reconstruction)
+            ratio = step / dx[i]
+            stage(v, v, new, 0, rows, n, plane, codes[1], signs, ratio, g[i], dry, 0.0, system, reconstruction)
             new = (new - v) / step
         unpad(new, out, i, plane)
 
