@@ -11,13 +11,11 @@ replaces that of the line, which is of third order along an axis while speeds ar
 
 from __future__ import annotations
 
-from typing import Any
-
 import numba
 
 from hycop.kernels.lanes import LANES, aligned_rows, load, maximum, minimum, room, where_positive
-from hycop.kernels.reconstruction import CENTRAL, GHOSTS, WENO5, cells_around, edges_of, row_width
-from hycop.kernels.water_fluxes import BOTH, GRAVITY, MOMENTUM, put_state, velocity
+from hycop.kernels.reconstruction import GHOSTS, WENO5, cells_around, edges_of, row_width
+from hycop.kernels.water_fluxes import GRAVITY, MOMENTUM, put_state, velocity
 from hycop.kernels.water_rows import cells_with_edges, close_row, enter, flux_along, put_line, put_row
 
 SHALLOWEST = 0.1
@@ -132,8 +130,13 @@ def _half_step(v, start, first, count, width, plane, ratio, g, dry, system, kind
 
 
 @numba.njit(cache=True, forceinline=True, error_model="numpy")
-def _rows(v, out, first, last, n, plane, code, signs, ratio, g, dry, system, kind):  # type: ignore[no-untyped-def]
-    """``hancock_step`` of a system and a kind that are constants."""
+def hancock_step(v, out, first, last, n, plane, code, signs, ratio, g, dry, system, kind):  # type: ignore[no-untyped-def]
+    """Rows first … last − 1 of out = v − Σ_axis τ/Δx·(flux out − flux in), with the fluxes at half the step.
+
+    ``code`` and ``signs`` (channel, axis) are of the ends of rows, ``kind`` reconstructs the edges. Corners between
+    ghosts of both axes are looked at, too. ``system`` and ``kind`` should be constants of the caller: then no choice is
+    left in the loops.
+    """
     channels, width, across, aside = v.shape[0], row_width(n), v.shape[0] - 1, 1 if plane else 0
     work = aligned_rows(7 * channels, room(n + 2), 1).reshape(7, channels, room(n + 2))
     low, high, below, above, before, flux, enters = work[0], work[1], work[2], work[3], work[4], work[5], work[6]
@@ -151,39 +154,3 @@ def _rows(v, out, first, last, n, plane, code, signs, ratio, g, dry, system, kin
         if not plane:
             put_line(v, v, out, start, n, flux, ratio[1], 0.0, system)
         before, above = above, before
-
-
-def _steps_of(system: int, kind: int) -> Any:
-    """``hancock_step`` of one system and kind: a function of its own, so that no choice is left in its loops."""
-
-    @numba.njit(cache=True, error_model="numpy")
-    def step(v, out, first, last, n, plane, code, signs, ratio, g, dry):  # type: ignore[no-untyped-def]
-        _rows(v, out, first, last, n, plane, code, signs, ratio, g, dry, system, kind)
-
-    return step
-
-
-_central_gravity, _central_momentum, _central_both = (_steps_of(each, CENTRAL) for each in (GRAVITY, MOMENTUM, BOTH))
-_weno_gravity, _weno_momentum, _weno_both = (_steps_of(each, WENO5) for each in (GRAVITY, MOMENTUM, BOTH))
-
-
-@numba.njit(cache=True, error_model="numpy")
-def hancock_step(v, out, first, last, n, plane, code, signs, ratio, g, dry, system, kind):  # type: ignore[no-untyped-def]
-    """Rows first … last − 1 of out = v − Σ_axis τ/Δx·(flux out − flux in), with the fluxes at half the step.
-
-    ``code`` and ``signs`` (channel, axis) are of the ends of rows, ``kind`` reconstructs the edges. Corners between
-    ghosts of both axes are looked at, too.
-    """
-    if kind == WENO5:
-        if system == GRAVITY:
-            _weno_gravity(v, out, first, last, n, plane, code, signs, ratio, g, dry)
-        elif system == MOMENTUM:
-            _weno_momentum(v, out, first, last, n, plane, code, signs, ratio, g, dry)
-        else:
-            _weno_both(v, out, first, last, n, plane, code, signs, ratio, g, dry)
-    elif system == GRAVITY:
-        _central_gravity(v, out, first, last, n, plane, code, signs, ratio, g, dry)
-    elif system == MOMENTUM:
-        _central_momentum(v, out, first, last, n, plane, code, signs, ratio, g, dry)
-    else:
-        _central_both(v, out, first, last, n, plane, code, signs, ratio, g, dry)

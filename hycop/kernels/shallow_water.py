@@ -5,6 +5,7 @@ Fluxes of both axes enter one stage (no splitting by axis); they are taken at th
 
 from __future__ import annotations
 
+from functools import cache
 from math import ceil, nan, sqrt
 from typing import Any
 
@@ -28,7 +29,7 @@ from hycop.kernels.reconstruction import (
     row_width,
     unpad,
 )
-from hycop.kernels.threads import sharing, threads_for
+from hycop.kernels.threads import in_parts, sharing, threads_for
 from hycop.kernels.water_fluxes import BOTH, GRAVITY, MOMENTUM
 from hycop.kernels.water_stage import stage
 
@@ -136,8 +137,8 @@ def _march(v, rows, n, plane, duration, codes, signs, dx, g, cfl, keeps, system,
     code, crossed = codes[1], CROSSED if reconstruction >= HANCOCK else 2.0 * cfl
     while remaining > 0.0 and refusals <= REFUSALS and rate <= most:
         steps = max(1.0, ceil(remaining * rate / cfl * (1.0 - ROUNDING)))
-        step = remaining / steps / 2.0**refusals
-        ratio[0], ratio[1] = step / dx[0], step / dx[1]
+        length = remaining / steps / 2.0**refusals
+        ratio[0], ratio[1] = length / dx[0], length / dx[1]
         now, out = v, middle
         for number in range(keeps.size):
             fill_ghosts(now, rows, n, plane, codes, signs)
@@ -154,8 +155,8 @@ def _march(v, rows, n, plane, duration, codes, signs, dx, g, cfl, keeps, system,
             first, last = task * block, min((task + 1) * block, rows)
             rates[task] = _rate(now, first, last, n, origin, width, dx, g, dry, system)
         after = _largest(rates)
-        if after * step <= crossed:  # false if NaN
-            remaining, rate, refusals = remaining - step, after, 0
+        if after * length <= crossed:  # false if NaN
+            remaining, rate, refusals = remaining - length, after, 0
             v, middle, new = now, out, v
         else:
             refusals += 1
@@ -166,28 +167,37 @@ def _march(v, rows, n, plane, duration, codes, signs, dx, g, cfl, keeps, system,
     return v
 
 
-@numba.njit(cache=True, parallel=True)
-def _flow_samples(u, out, durations, codes, signs, dx, g, cfl, keeps, system, reconstruction):  # type: ignore[no-untyped-def]
-    """A thread takes whole samples through all their sub-steps, so that a sample stays in its cache."""
-    samples, channels, rows, n = u.shape
-    plane = channels == 3
-    for i in numba.prange(samples):
-        tau, width = durations[i], dx[i].copy()
-        v = padded(u, i, plane)
-        v = _march(v, rows, n, plane, tau, codes, signs, width, g[i], cfl, keeps, system, reconstruction, rows)
-        unpad(v, out, i, plane)
+@cache
+def _flow_of(system: int, reconstruction: int) -> Any:
+    """The kernel of one system and reconstruction, which takes whole samples through all their sub-steps, so that a
+    sample stays in its cache. Each is compiled when it is first needed: all of them together take half a minute."""
+
+    @numba.njit(cache=True, nogil=True)
+    def flow(first, last, u, out, durations, codes, signs, dx, g, cfl, keeps):  # type: ignore[no-untyped-def]
+        plane, rows, n = u.shape[1] == 3, u.shape[2], u.shape[3]
+        for i in range(first, last):
+            tau, width = durations[i], dx[i].copy()
+            v = padded(u, i, plane)
+            v = _march(v, rows, n, plane, tau, codes, signs, width, g[i], cfl, keeps, system, reconstruction, rows)
+            unpad(v, out, i, plane)
+
+    return flow
 
 
-@numba.njit(cache=True, parallel=True)
-def _flow_rows(u, out, durations, codes, signs, dx, g, cfl, keeps, system, reconstruction):  # type: ignore[no-untyped-def]
+@cache
+def _flow_by_rows_of(system: int, reconstruction: int) -> Any:
     """The same sample by sample, with the rows of each shared among the threads."""
-    samples, channels, rows, n = u.shape
-    plane = channels == 3
-    for i in range(samples):
-        tau, width = durations[i], dx[i].copy()
-        v = padded(u, i, plane)
-        v = _march(v, rows, n, plane, tau, codes, signs, width, g[i], cfl, keeps, system, reconstruction, BLOCK)
-        unpad(v, out, i, plane)
+
+    @numba.njit(cache=True, parallel=True)
+    def flow(u, out, durations, codes, signs, dx, g, cfl, keeps):  # type: ignore[no-untyped-def]
+        plane, rows, n = u.shape[1] == 3, u.shape[2], u.shape[3]
+        for i in range(u.shape[0]):
+            tau, width = durations[i], dx[i].copy()
+            v = padded(u, i, plane)
+            v = _march(v, rows, n, plane, tau, codes, signs, width, g[i], cfl, keeps, system, reconstruction, BLOCK)
+            unpad(v, out, i, plane)
+
+    return flow
 
 
 @numba.njit(cache=True, parallel=True)
@@ -215,25 +225,30 @@ def rates(u: Array, dx: Array, g: Array, system: int) -> Array:
     return out
 
 
-@numba.njit(cache=True, parallel=True)
-def _tendencies(u, out, codes, signs, dx, g, system, reconstruction):  # type: ignore[no-untyped-def]
-    samples, channels, rows, n = u.shape
-    plane = channels == 3
-    for i in numba.prange(samples):
-        v = padded(u, i, plane)
-        dry, new = _still_depth(v, system), np.full_like(v, nan)
-        if system == BOTH:
-            _settle(v, dry)
-        width = row_width(n)
-        origin = GHOSTS * (width + 1) if plane else GHOSTS
-        rate = _rate(v, 0, rows, n, origin, width, dx[i], g[i], dry, system)
-        if rate >= 0.0:  # false if NaN
-            step = 1.0 / max(rate, 1e-300)
-            fill_ghosts(v, rows, n, plane, codes, signs)
-            ratio = step / dx[i]
-            stage(v, v, new, 0, rows, n, plane, codes[1], signs, ratio, g[i], dry, 0.0, system, reconstruction)
-            new = (new - v) / step
-        unpad(new, out, i, plane)
+@cache
+def _tendencies_of(system: int, reconstruction: int) -> Any:
+    """The kernel of one system and reconstruction."""
+
+    @numba.njit(cache=True, nogil=True)
+    def tendencies(first, last, u, out, codes, signs, dx, g):  # type: ignore[no-untyped-def]
+        plane, rows, n = u.shape[1] == 3, u.shape[2], u.shape[3]
+        for i in range(first, last):
+            v = padded(u, i, plane)
+            dry, new = _still_depth(v, system), np.full_like(v, nan)
+            if system == BOTH:
+                _settle(v, dry)
+            width = row_width(n)
+            origin = GHOSTS * (width + 1) if plane else GHOSTS
+            rate = _rate(v, 0, rows, n, origin, width, dx[i], g[i], dry, system)
+            if rate >= 0.0:  # false if NaN
+                step = 1.0 / max(rate, 1e-300)
+                fill_ghosts(v, rows, n, plane, codes, signs)
+                ratio = step / dx[i]
+                stage(v, v, new, 0, rows, n, plane, codes[1], signs, ratio, g[i], dry, 0.0, system, reconstruction)
+                new = (new - v) / step
+            unpad(new, out, i, plane)
+
+    return tendencies
 
 
 def _ends(u: Array, boundary: tuple[str, ...], signs: Array) -> tuple[Array, Array]:
@@ -254,8 +269,8 @@ def tendencies(
     state, widths = _in_rows(u, dx)
     codes, mirrors = _ends(u, boundary, signs)
     out = np.empty_like(state)
-    with sharing(u.size):
-        _tendencies(state, out, codes, mirrors, widths, g, system, RECONSTRUCTIONS[reconstruction] % HANCOCK)
+    kernel = _tendencies_of(system, RECONSTRUCTIONS[reconstruction] % HANCOCK)
+    in_parts(lambda first, last: kernel(first, last, state, out, codes, mirrors, widths, g), len(u), u.size)
     return out.reshape(u.shape).astype(u.dtype, copy=False)
 
 
@@ -277,9 +292,12 @@ def flow(
     state, widths = _in_rows(u, dx)
     (codes, signs), keeps = _ends(u, boundary, signs), STAGES[reconstruction]
     out = np.empty_like(state)
-    updates = keeps.size * u[:1].size
-    by_rows = u.shape[0] < threads_for(updates)
-    kernel = _flow_rows if by_rows else _flow_samples
-    with sharing(updates * (1 if by_rows else u.shape[0])):
-        kernel(state, out, durations, codes, signs, widths, g, cfl, keeps, system, RECONSTRUCTIONS[reconstruction])
+    updates, pair = keeps.size * u[:1].size, (system, RECONSTRUCTIONS[reconstruction])
+    arrays = state, out, durations, codes, signs, widths, g, cfl, keeps
+    if u.shape[0] < threads_for(updates):
+        with sharing(updates):
+            _flow_by_rows_of(*pair)(*arrays)
+    else:
+        kernel = _flow_of(*pair)
+        in_parts(lambda first, last: kernel(first, last, *arrays), len(u), updates * len(u))
     return out.reshape(u.shape).astype(u.dtype, copy=False)

@@ -7,15 +7,13 @@ Fluxes of both axes enter one stage (no splitting by axis); they are taken at th
 
 from __future__ import annotations
 
-from typing import Any
-
 import numba
 import numpy as np
 
 from hycop.kernels.hancock import SHALLOWEST, STEEP
 from hycop.kernels.lanes import LANES, aligned_rows, any_positive, filled, fused, load, maximum, minimum, room, store
-from hycop.kernels.reconstruction import GHOSTS, WENO5, cells_around, edges_of, row_width
-from hycop.kernels.water_fluxes import BOTH, GRAVITY, MOMENTUM
+from hycop.kernels.reconstruction import GHOSTS, cells_around, edges_of, row_width
+from hycop.kernels.water_fluxes import GRAVITY
 from hycop.kernels.water_rows import cells_with_edges, close_row, enter, flux_along, put_line, put_row
 
 
@@ -76,8 +74,10 @@ def _edges(v, start, first, count, stride, normal, aside, system, kind, lower, u
 
 
 @numba.njit(cache=True, forceinline=True, error_model="numpy")
-def _rows(v, base, out, first, last, n, plane, code, signs, ratio, g, dry, keep, system, kind):  # type: ignore[no-untyped-def]
-    """``stage`` of a system and a reconstruction that are constants."""
+def stage(v, base, out, first, last, n, plane, code, signs, ratio, g, dry, keep, system, kind):  # type: ignore[no-untyped-def]
+    """Rows first … last − 1 of the stage; ``code`` and ``signs`` (channel, axis) are of the ends of rows, ``kind``
+    reconstructs the edges. ``system`` and ``kind`` should be constants of the caller: then no choice is left in the
+    loops."""
     channels, width, across, aside = v.shape[0], row_width(n), v.shape[0] - 1, 1 if plane else 0
     work = aligned_rows(7 * channels, room(n + 2), 1).reshape(7, channels, room(n + 2))
     lower, upper, below, over, above, flux, enters = work[0], work[1], work[2], work[3], work[4], work[5], work[6]
@@ -100,31 +100,3 @@ def _rows(v, base, out, first, last, n, plane, code, signs, ratio, g, dry, keep,
             below, above = above, below
         elif i >= first:
             put_line(v, base, out, start, n, flux, ratio[1], keep, system)
-
-
-def _stage_of(system: int, kind: int) -> Any:
-    """``stage`` of one system and reconstruction: a function of its own, so that no choice is left in its loops."""
-
-    @numba.njit(cache=True, error_model="numpy")
-    def some(v, base, out, first, last, n, plane, code, signs, ratio, g, dry, keep):  # type: ignore[no-untyped-def]
-        _rows(v, base, out, first, last, n, plane, code, signs, ratio, g, dry, keep, system, kind)
-
-    return some
-
-
-_weno_gravity, _weno_momentum, _weno_both = (_stage_of(each, WENO5) for each in (GRAVITY, MOMENTUM, BOTH))
-
-
-@numba.njit(cache=True, error_model="numpy")
-def stage(v, base, out, first, last, n, plane, code, signs, ratio, g, dry, keep, system, kind):  # type: ignore[no-untyped-def]
-    """Rows first … last − 1 of the stage; ``code`` and ``signs`` (channel, axis) are of the ends of rows, ``kind``
-    reconstructs the edges."""
-    if kind == WENO5:
-        if system == GRAVITY:
-            _weno_gravity(v, base, out, first, last, n, plane, code, signs, ratio, g, dry, keep)
-        elif system == MOMENTUM:
-            _weno_momentum(v, base, out, first, last, n, plane, code, signs, ratio, g, dry, keep)
-        else:
-            _weno_both(v, base, out, first, last, n, plane, code, signs, ratio, g, dry, keep)
-    else:
-        _rows(v, base, out, first, last, n, plane, code, signs, ratio, g, dry, keep, system, kind)
