@@ -172,7 +172,7 @@ def _flow_of(system: int, reconstruction: int) -> Any:
     """The kernel of one system and reconstruction, which takes whole samples through all their sub-steps, so that a
     sample stays in its cache. Each is compiled when it is first needed: all of them together take half a minute."""
 
-    @numba.njit(cache=True, nogil=True)
+    @numba.njit(cache=True, nogil=True, error_model="numpy")
     def flow(first, last, u, out, durations, codes, signs, dx, g, cfl, keeps):  # type: ignore[no-untyped-def]
         plane, rows, n = u.shape[1] == 3, u.shape[2], u.shape[3]
         for i in range(first, last):
@@ -188,7 +188,7 @@ def _flow_of(system: int, reconstruction: int) -> Any:
 def _flow_by_rows_of(system: int, reconstruction: int) -> Any:
     """The same sample by sample, with the rows of each shared among the threads."""
 
-    @numba.njit(cache=True, parallel=True)
+    @numba.njit(cache=True, parallel=True, error_model="numpy")
     def flow(u, out, durations, codes, signs, dx, g, cfl, keeps):  # type: ignore[no-untyped-def]
         plane, rows, n = u.shape[1] == 3, u.shape[2], u.shape[3]
         for i in range(u.shape[0]):
@@ -229,7 +229,7 @@ def rates(u: Array, dx: Array, g: Array, system: int) -> Array:
 def _tendencies_of(system: int, reconstruction: int) -> Any:
     """The kernel of one system and reconstruction."""
 
-    @numba.njit(cache=True, nogil=True)
+    @numba.njit(cache=True, nogil=True, error_model="numpy")
     def tendencies(first, last, u, out, codes, signs, dx, g):  # type: ignore[no-untyped-def]
         plane, rows, n = u.shape[1] == 3, u.shape[2], u.shape[3]
         for i in range(first, last):
