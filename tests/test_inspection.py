@@ -9,7 +9,7 @@ import pytest
 
 import hycop
 from hycop.errors import InvalidInputError
-from hycop.features import Observed
+from hycop.features import observed
 from hycop.grid import Array
 from hycop.inspection import common_times, inspected
 
@@ -33,16 +33,16 @@ def data() -> hycop.Dataset:
 def test_features_are_computed_once_for_an_answer(
     model: hycop.HyCOP, data: hycop.Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    computed: list[int] = []
-    energies = Observed.energies
+    computed: list[tuple[int, ...]] = []
+    moments = observed.moments_of
 
-    def counted(self: Observed, position: int = 0) -> Array:
-        computed.extend([position] if position not in self._energies else [])
-        return energies(self, position)
+    def counted(u: Array, transforms: tuple[str, ...]) -> Array:
+        computed.append(u.shape)
+        return moments(u, transforms)
 
-    monkeypatch.setattr(Observed, "energies", counted)
+    monkeypatch.setattr(observed, "moments_of", counted)
     model.answer(data.query)
-    assert computed == [0]  # the modes of the only channel
+    assert computed == [data.query.u0[:, 0].shape]  # the modes of the only channel
 
 
 def test_an_answer_says_of_each_sample_what_is_not_to_be_trusted(model: hycop.HyCOP, data: hycop.Dataset) -> None:

@@ -89,7 +89,7 @@ def test_the_command_keeps_other_parts(tmp_path: Path, monkeypatch: pytest.Monke
     wrong = hycop_command("table", "three", "--part", "d", "--json", file)
     assert wrong.returncode == 2 and "unknown part 'd'" in wrong.stderr
     unnamed = hycop_command("table", "frontier", "mine.py")
-    assert unnamed.returncode == 2 and "mine.py: say what of this file is meant" in unnamed.stderr
+    assert unnamed.returncode == 2 and "name the problem in it too, as mine.py:problem" in unnamed.stderr
     assert json.loads(file.read_text())["rows"][0]["part"] == "a"
 
 

@@ -110,10 +110,7 @@ def _adopted(files: Sequence[Path], given: dict[str, Any]) -> dict[str, Any]:
     for file in files:
         adopt(file)
     for name in ASKED:
-        asked = str(given.get(name) or "")
-        if asked.endswith(".py"):
-            raise InvalidInputError(f"{asked}: say what of this file is meant, as {asked}:name")
-        place, sign, what = asked.rpartition(":")
+        place, sign, what = str(given.get(name) or "").rpartition(":")
         if sign and place.endswith(".py"):
             given[name] = own_problem_at(place, what).name
     return given

@@ -14,7 +14,7 @@ from hycop.experiments.bench import Bench
 from hycop.experiments.fixtures import FOLDER, fixture_version
 from hycop.files import read_text
 from hycop.plots import Figure
-from hycop.problems import PROBLEMS
+from hycop.problems import PROBLEMS, find_problem
 
 Part = Callable[[Bench, int], list[Row]]
 """The rows of a part of a table for a seed."""
@@ -75,6 +75,8 @@ class Table:
         """Names of the parts about a problem: those that begin with its name."""
         found = [name for name in self.parts if name == problem or name.startswith(f"{problem} ")]
         if not found:
+            if problem.endswith(".py"):
+                find_problem(problem)  # which says what is missing
             raise UnknownNameError("part", problem, self.parts, f"(of table {self.name})")
         return found
 

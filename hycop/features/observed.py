@@ -93,7 +93,7 @@ class Observed:
         """Mean and variance of a channel, and its squared slopes along three axes, those of the grid last."""
         if position not in self._moments:
             u = np.ascontiguousarray(self.query.u0[:, position], dtype=np.float64)  # whatever view the user gave
-            self._moments[position] = _moments(u, transforms_of(self.grid))
+            self._moments[position] = moments_of(u, transforms_of(self.grid))
         return self._moments[position]
 
 
@@ -102,7 +102,7 @@ def _found(content: Content, times: bytes) -> dict[Hashable, Array]:
     return {}
 
 
-def _moments(u: Array, transforms: tuple[str, ...]) -> Array:
+def moments_of(u: Array, transforms: tuple[str, ...]) -> Array:
     """Of states u (batch, *grid), what ``Observed._moments_of`` says, (batch, 5)."""
     first, left, right, planes, rows, columns = _matrices(u.shape[1:], transforms)
     if u.ndim == 4:
