@@ -166,6 +166,7 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["data", "adr2d", "x.csv", "--samples", "1"], ".csv"),
         (["data", "adr2d", "x.nc", "--seed", "-3", "--samples", "1"], "seed"),
         (["program", "adr2d", "--sample", "-1"], "--sample"),
+        (["program", "adr2d", "--sample", "10000"], "--sample is 10000: a number from 0 to 9999"),
         (["check", "hycop.primitives:MusclAdvektion"], "MusclAdvection"),
         (["check", "nowhere.module:Name"], "nowhere"),
         (["table", "skemes"], "did you mean schemes"),

@@ -127,5 +127,7 @@ def test_rows_become_frames(data: hycop.Dataset, tmp_path: Path) -> None:
     (tmp_path / "other.json").write_text('{"lines": []}')
     with pytest.raises(InvalidInputError, match=r"other\.json: holds no rows"):
         hycop.frame(tmp_path / "other.json")
+    with pytest.raises(InvalidInputError, match="NoneType holds none"):
+        hycop.frame(None)  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match="no row"):
         hycop.frame([{"value": 1.0}])  # type: ignore[list-item]

@@ -84,6 +84,10 @@ def _as_json(entry: Problem) -> dict[str, object]:
     }
 
 
+LAST_SAMPLE = 9_999
+"""Number of the last query that may be asked for: those before it are drawn, too."""
+
+
 @app.command(name="program")
 def program_command(
     name: Annotated[str, typer.Argument(metavar="PROBLEM|RUN", help="Problem, or the folder of a trained model.")],
@@ -110,8 +114,8 @@ def program_command(
             checked_output(path)
     if figure is not None and figure.suffix not in (".png", ".pdf", ".svg"):
         raise InvalidInputError(f"--figure {figure}: the suffix must be .png, .pdf or .svg")
-    if sample < 0:
-        raise InvalidInputError(f"--sample is {sample}: it must not be negative")
+    if not 0 <= sample <= LAST_SAMPLE:
+        raise InvalidInputError(f"--sample is {sample}: a number from 0 to {LAST_SAMPLE} is needed")
     parts = chosen.named_dictionary(dictionary) if model is None or dictionary else model.dictionary
     where = None if model is None else model.model.box.boundary
     asked = None if time is None else [time]

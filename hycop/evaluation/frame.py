@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,10 @@ def frame(rows: Sequence[Row] | str | os.PathLike[str]) -> pd.DataFrame:
     """
     import pandas as pd  # takes most of a second
 
+    if not isinstance(rows, str | os.PathLike | Iterable):
+        raise InvalidInputError(
+            f"rows: a {type(rows).__name__} holds none; give what hycop.evaluate returns, or a file"
+        )
     found = _of_file(Path(rows)) if isinstance(rows, str | os.PathLike) else list(rows)
     for row in found:
         if not isinstance(row, Row):
