@@ -33,9 +33,9 @@ POINTS = {
     "3e-3, composed": (_with("weno5-hancock", 1, "max_steps=9"), 3.0),
     "3e-3, unsplit": (_with("unsplit-hancock", 1), 3.0),
 }
-"""Operating points of ``swe2d``: options of training, and the goal. Few steps are enough at 3e-3, where most of the error
-is that of the grid. The gate finds that compositions are no better than splittings here, and a dictionary with one
-primitive for the whole equation answers in less time."""
+"""Operating points of ``swe2d``: options of training, and the goal. Few steps are enough at 3e-3, where most of the
+error is that of the grid. The gate finds that compositions are no better than splittings here, and a dictionary with
+one primitive for the whole equation answers in less time."""
 
 MOST_SECONDS, MOST_ERROR = 6.0, 1e-2
 """Of an answer to a dam break."""
