@@ -13,7 +13,7 @@ from hycop.executors.cluster import DaskExecutor
 from hycop.training.objective import Fitness
 
 
-def measure(members: int = 80_000, rounds: int = 3) -> list[Ratio]:
+def measure(members: int = 160_000, rounds: int = 3) -> list[Ratio]:
     needed("distributed", "pip install -c constraints.txt -e '.[cluster]'")
     objective, policy, _ = judged(2, 5)
     optimizer = OpenES(population=members)

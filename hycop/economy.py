@@ -29,7 +29,7 @@ from hycop.features import Observed
 from hycop.grid import Array, Grid, restrict
 from hycop.model import Model
 from hycop.primitive import Primitive, boundaries_of, fingerprint
-from hycop.problems import PROBLEMS, problems_with
+from hycop.problems import unsplit_solvers
 from hycop.program import ProgramBatch, merged
 from hycop.query import Query
 
@@ -68,7 +68,7 @@ def parts_of(model: Model, query: Query) -> list[Part]:
     ``economical`` and some queries lie outside its training. The choice for a query does not depend on the others."""
     factor = _factor(query.grid.shape) if model.economical else 1
     plain = factor > 1 and not query.setting.fields  # a coarse field is another field
-    rivals = unsplit_solvers(model, query.grid.boundary) if plain else {}
+    rivals = rivals_of(model, query.grid.boundary) if plain else {}
     if not rivals:
         return [Part(np.arange(query.batch), model)]
     groups: dict[tuple[str, int], list[int]] = {}
@@ -210,27 +210,15 @@ def _outside(model: Model, query: Query) -> Array:
     return model.scope.far(seen, model.scope.view.values(seen)) & (query.time > 0)
 
 
-def unsplit_solvers(model: Model, boundary: Sequence[str]) -> dict[str, Primitive]:
-    """Unsplit solvers of the equation that know a boundary, by a name that the model's dictionary does not have."""
+def rivals_of(model: Model, boundary: Sequence[str]) -> dict[str, Primitive]:
+    """Unsplit solvers of the equation that know a boundary, by names that the model's dictionary does not have."""
     own = {fingerprint(one) for one in model.dictionary.values()}
     found: dict[str, Primitive] = {}
-    for name, one in _unsplit(problems_with(model.equation), frozenset(model.equation.processes)):
+    for label, (name, one) in unsplit_solvers(model.equation).items():
         if fingerprint(one) not in own and set(boundary) <= boundaries_of(one):
-            found[f"{name}'" if name in model.dictionary else name] = one
+            distinct = f"{name} ({label})" if name in found else name
+            found[f"{distinct}'" if distinct in model.dictionary else distinct] = one
     return found
-
-
-@cache
-def _unsplit(problems: tuple[str, ...], processes: frozenset[str]) -> tuple[tuple[str, Primitive], ...]:
-    """Primitives that advance all processes at once and may be used on any grid, under distinct names."""
-    found: dict[str, tuple[str, Primitive]] = {}
-    for problem in problems:
-        for label, dictionary in PROBLEMS[problem].dictionaries.items():
-            for name, one in dictionary.items():
-                if len(dictionary) == 1 and one.advances == processes and one.order is not None:
-                    taken = any(name == other for other, _ in found.values())
-                    found.setdefault(fingerprint(one), (f"{name} ({label})" if taken else name, one))
-    return tuple(found.values())
 
 
 def _with(model: Model, rivals: Mapping[str, Primitive], name: str, refinement: int) -> Model:

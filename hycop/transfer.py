@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from hycop.boundary import Boundaries
 from hycop.dictionary import Dictionary
-from hycop.economy import unsplit_solvers
+from hycop.economy import rivals_of
 from hycop.errors import IncompatibleError, InvalidInputError, NonFiniteStateError
 from hycop.grid import Grid
 from hycop.metrics import rel_l2
@@ -84,7 +84,7 @@ def swap(
     if not changes:
         raise InvalidInputError("nothing to swap: give another boundary, primitive or substeps than the model has")
     free = primitives is None and substeps is None and after.boundary != before.scope.boundary
-    if free and unsplit_solvers(before, after.boundary):
+    if free and rivals_of(before, after.boundary):
         changes.append("large queries are solved by what is worth its work, as a coarse version of them tells")
     made = _with_parts(before, dictionary, after.boundary, finer, changes)
     return Swapped(HyCOP.of(replace(made, economical=free)), tuple(changes))

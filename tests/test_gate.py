@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import hycop
 from hycop.data import Dataset
-from hycop.evaluation import Rivals
+from hycop.evaluation import EQUAL_WORK, Rivals
 from hycop.execution import Outcome, measure
 from hycop.grid import Array
+from hycop.metrics import rel_l2
 from hycop.training import Gate
 from hycop.training.gate import CONFIDENT, confidence, gate
+from hycop.training.unsplit import with_unsplit
 
 PROBLEM = hycop.problem("ad1d")
 DICTIONARY = PROBLEM.dictionaries["upwind"]
@@ -93,3 +98,32 @@ def test_an_opened_gate_lets_everything_through_and_a_closed_one_nothing(held_ou
         opened.classical_when_clipped or opened.classical_when_far or opened.classical_when_repeated
     )
     assert not closed.kept
+
+
+def test_a_solver_without_splitting_that_is_better_is_named() -> None:
+    """Its numbers are those of the dictionary it names, and none is named where the work does not suffice."""
+    problem = hycop.problem("swe1d")
+    data = problem.sample(12, "train", seed=3, shape=(32,), estimated=0)
+    scheme, query = hycop.splitting("strang x2"), data.query
+    done = measure(scheme.programs(query, problem.dictionary), problem.dictionary, query)
+    decided = gate(done, Rivals(scheme, scheme), problem.dictionary, data, np.zeros((query.batch, 1)))
+    found = with_unsplit(decided, problem.equation, data, 1, "rel_l2")
+    assert found.whole is not None and found.whole_refinement is not None
+    parts = problem.dictionaries[found.whole]
+    whole = measure(hycop.splitting("lie").programs(query, parts), parts, query, refinement=found.whole_refinement)
+    assert found.whole_error == float(rel_l2(whole.states, data.truth, query.setting).mean()) < decided.error
+    assert found.whole_work == float(whole.work.mean()) <= EQUAL_WORK * decided.work
+    assert f"dictionary={found.whole} with refinement={found.whole_refinement}" in found.explained()[-1]
+    poor = replace(decided, learned_work=1.0, classical_work=1.0)
+    assert with_unsplit(poor, problem.equation, data, 1, "rel_l2") == poor
+    assert with_unsplit(decided, PROBLEM.equation, data, 1, "rel_l2") == decided
+
+
+def test_training_looks_for_such_a_solver_and_folders_keep_it(tmp_path: Path) -> None:
+    small = {"samples": 12, "tries": 1, "patterns": 1, "rounds": 1, "iterations": 2, "max_steps": 4}
+    for name in ("muscl", "unsplit"):
+        parts = hycop.problem("swe1d").dictionaries[name]
+        model = hycop.HyCOP(parts).fit(hycop.problem("swe1d"), refinement=1, verbose=False, **small)
+        model.save(tmp_path / name)
+        decided = hycop.HyCOP.load(tmp_path / name).model.gate
+        assert decided == model.model.gate and (decided.whole is None) == (name == "unsplit")

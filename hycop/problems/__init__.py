@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 
 from hycop.errors import InvalidInputError, UnknownNameError
 from hycop.pde import Equation, same_equation
+from hycop.primitive import Primitive, fingerprint
 from hycop.problems import adr, burgers, compressible, dam_break, kuramoto_sivashinsky, shallow_water
 from hycop.problems.definition import Problem, Split
 from hycop.problems.own import own_problem
@@ -20,6 +22,7 @@ __all__ = [
     "problem_of",
     "problems_with",
     "register",
+    "unsplit_solvers",
 ]
 
 FAMILIES = (adr, burgers, shallow_water, dam_break, kuramoto_sivashinsky, compressible)
@@ -72,3 +75,24 @@ def problems_with(equation: Equation) -> tuple[str, ...]:
     ('swe2d', 'dambreak2d')
     """
     return tuple(name for name, each in PROBLEMS.items() if same_equation(each.equation, equation))
+
+
+def unsplit_solvers(equation: Equation) -> Mapping[str, tuple[str, Primitive]]:
+    """Primitives that advance all processes of an equation at once and may be used on any grid, with their names, each
+    by the dictionary that has nothing else.
+
+    >>> list(unsplit_solvers(find_problem("swe2d").equation))
+    ['unsplit', 'unsplit-hancock']
+    """
+    return _unsplit_solvers(problems_with(equation), frozenset(equation.processes))
+
+
+@cache
+def _unsplit_solvers(problems: tuple[str, ...], processes: frozenset[str]) -> Mapping[str, tuple[str, Primitive]]:
+    found: dict[str, tuple[str, str, Primitive]] = {}
+    for problem in problems:
+        for label, dictionary in PROBLEMS[problem].dictionaries.items():
+            for name, one in dictionary.items():
+                if len(dictionary) == 1 and one.advances == processes and one.order is not None:
+                    found.setdefault(fingerprint(one), (label, name, one))
+    return {label: (name, one) for label, name, one in found.values()}

@@ -148,6 +148,10 @@ class GatePart(_Part):
     splitting: Name | None = None
     splitting_cover: Names | None = None
     reach: Annotated[float, Field(ge=0)] | None = None
+    whole: Name | None = None
+    whole_refinement: Annotated[int, Field(ge=1)] | None = None
+    whole_error: Measure | None = None
+    whole_work: Measure | None = None
 
 
 class CalibrationPart(_Part):

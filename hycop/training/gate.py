@@ -53,6 +53,8 @@ class Gate:
       queries say nothing about them.
     - ``splitting`` and ``splitting_cover``: the best splitting, if ``classical`` is an unsplit solver. It stands in
       where that cannot be made: after a swap, of a primitive without a rate.
+    - ``whole``: the dictionary of the problem whose only primitive advances the whole equation with a smaller error at
+      no more work, if there is one; ``whole_refinement``, ``whole_error`` and ``whole_work`` are its numbers.
     - ``reach``: the largest product of a step of that solver and the fastest rate of what it does not integrate
       exactly, on the held-out queries. Queries outside training take as many more steps as keep below it.
     """
@@ -74,6 +76,10 @@ class Gate:
     splitting: str | None = None
     splitting_cover: tuple[str, ...] | None = None
     reach: float | None = None
+    whole: str | None = None
+    whole_refinement: int | None = None
+    whole_error: float | None = None
+    whole_work: float | None = None
 
     @property
     def scheme(self) -> Classical:
@@ -111,6 +117,11 @@ class Gate:
         """Held-out error of the programs that the model writes: the learned ones if kept, else the classical ones."""
         return self.learned_error if self.kept else self.classical_error
 
+    @property
+    def work(self) -> float:
+        """Their mean work."""
+        return self.learned_work if self.kept else self.classical_work
+
     def opened(self) -> Gate:
         """The gate under which the policy writes every program, as it was learned."""
         return replace(
@@ -132,7 +143,7 @@ class Gate:
         if not self.kept:
             even = self.confidence is not None and self.confidence > 1 - CONFIDENT
             reason = "no clear winner" if even else "not better"
-            return [*lines, f"{reason}: the programs are those of {self.classical}"]
+            return [*lines, f"{reason}: the programs are those of {self.classical}", *self._without_splitting()]
         lines.append("kept: the programs are the policy's")
         if self.classical_when_clipped:
             lines.append(
@@ -143,7 +154,16 @@ class Gate:
             lines.append(f"beyond the trained times {self.classical} goes on from where the policy's program ends")
         if self.classical_when_far and not self.classical_when_clipped:
             lines.append(f"far outside the trained ranges the programs are those of {self.classical}")
-        return lines
+        return [*lines, *self._without_splitting()]
+
+    def _without_splitting(self) -> list[str]:
+        if self.whole is None or self.whole_error is None or self.whole_work is None:
+            return []
+        share = self.whole_work / self.work
+        return [
+            f"without splitting, dictionary={self.whole} with refinement={self.whole_refinement} errs by "
+            f"{self.whole_error:.3e} at {share:.0%} of the work: for queries like these it is the better choice"
+        ]
 
     def to_json(self) -> dict[str, object]:
         return asdict(self)

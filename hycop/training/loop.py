@@ -29,6 +29,7 @@ from hycop.training.gate import Gate, gate
 from hycop.training.objective import Objective, infinite_if_lost
 from hycop.training.progress import Meter, Report
 from hycop.training.recipe import Recipe, Start
+from hycop.training.unsplit import with_unsplit
 from hycop.version import __version__
 
 CONTINUED, CONTINUED_SUBSTEPS = 24, 8
@@ -187,7 +188,10 @@ def _judged(task: Task, config: TrainingConfig, policy: Policy, theta: Array) ->
     rivals = opponents.rivals(query, learned.work)
     decided_by = task.held_out, inputs.features, config.refinement, config.metric
     found = gate(learned, rivals, task.dictionary, *decided_by, task.covers)
-    return replace(found, classical_when_repeated=_worse_when_repeated(task, config, programs, rivals.best))
+    found = replace(found, classical_when_repeated=_worse_when_repeated(task, config, programs, rivals.best))
+    if len(task.dictionary) == 1:  # nothing is split
+        return found
+    return with_unsplit(found, task.equation, task.held_out, config.refinement, config.metric)
 
 
 def _worse_when_repeated(task: Task, config: TrainingConfig, programs: ProgramBatch, rival: Classical) -> bool:

@@ -1,0 +1,48 @@
+"""An opponent from outside the dictionary: a solver of the problem that advances the whole equation at once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hycop.data import Dataset
+from hycop.dictionary import Dictionary
+from hycop.errors import HyCOPError
+from hycop.evaluation import EQUAL_WORK, Composed, errors_of
+from hycop.pde import Equation
+from hycop.primitive import boundaries_of
+from hycop.problems import unsplit_solvers
+from hycop.schemes import splitting
+from hycop.training.gate import MARGIN, Gate
+
+FINER = 2
+"""An unsplit solver saves work, which finer grids may take: at most so many levels of refinement more."""
+
+
+def with_unsplit(found: Gate, equation: Equation, held_out: Dataset, refinement: int, error: str) -> Gate:
+    """The gate, with the best unsplit solver that has a smaller error on the held-out queries at no more work."""
+    best, most = found, EQUAL_WORK * found.work
+    for label, (name, one) in unsplit_solvers(equation).items():
+        for level, mean, work in _levels(Dictionary({name: one}), held_out, refinement, error, most):
+            least = found.error * (1 - MARGIN) if best.whole_error is None else best.whole_error
+            if mean < least and work <= most:
+                best = replace(best, whole=label, whole_refinement=level, whole_error=mean, whole_work=work)
+    return best
+
+
+def _levels(
+    parts: Dictionary, held_out: Dataset, refinement: int, error: str, most: float
+) -> list[tuple[int, float, float]]:
+    """Refinement, mean error and mean work of a solver, until work is expected to be more than ``most``."""
+    query, found = held_out.query, list[tuple[int, float, float]]()
+    (one,) = parts.values()
+    if not set(query.grid.boundary) <= boundaries_of(one):
+        return found
+    for level in range(refinement, refinement + FINER + 1):
+        if found and found[-1][2] * (level / (level - 1)) ** (query.grid.axes + 1) > most:
+            break
+        try:
+            states, work = Composed(splitting("Lie"), parts, level).solve(query)
+        except HyCOPError:  # it cannot solve these queries
+            break
+        found.append((level, float(errors_of(error, states, held_out.truth, query).mean()), float(work.mean())))
+    return found
