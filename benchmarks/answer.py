@@ -48,8 +48,12 @@ def measure(batches: Sequence[int] = (64, 1), rounds: int = 101) -> list[Ratio]:
     return ratios
 
 
-def measure_single(batch: int = 1000, cells: int = 32, rounds: int = 11) -> list[Ratio]:
-    """A state in single precision is answered in single precision."""
+def measure_single(sizes: Sequence[tuple[int, int]] = ((1000, 32), (60, 128)), rounds: int = 11) -> list[Ratio]:
+    """A state in single precision is answered in single precision; sizes are queries and cells along an axis."""
+    return [_single(batch, cells, rounds) for batch, cells in sizes]
+
+
+def _single(batch: int, cells: int, rounds: int) -> Ratio:
     double = adr_query(batch, cells)
     single = replace(double, u0=double.u0.astype(np.float32))
     programs = splitting("strang x2").programs(double, SPECTRAL)
@@ -58,7 +62,7 @@ def measure_single(batch: int = 1000, cells: int = 32, rounds: int = 11) -> list
     errors = [_error(call(), finest) for call in calls.values()]
     seconds = interleaved(calls, rounds, pause=0.0)
     off = _error(calls["single"](), calls["double"]())
-    row = compared(
+    return compared(
         "precision",
         f"double / single precision, Strang x2 on adr2d, {batch} × {cells}²",
         seconds,
@@ -69,7 +73,6 @@ def measure_single(batch: int = 1000, cells: int = 32, rounds: int = 11) -> list
         errors=(errors[1], errors[0]),
         detail=f"rounding changes the answer by {off:.1g}",
     )
-    return [row]
 
 
 def _error(states: Array, truth: Array) -> float:

@@ -46,7 +46,7 @@ TINY = {
     "swe2d-training": partial(water_training.measure, 2, 2, 1, (2, 4)),
     "spectral": partial(spectral.measure, batch=8, cells=8, rounds=2, single=(8,)),
     "ns2d-batch": partial(gas.measure_batch, 2, 1, (16, 16)),
-    "precision": partial(answer.measure_single, 2, 8, 2),
+    "precision": partial(answer.measure_single, ((2, 8),), 2),
     "answer": partial(answer.measure, batches=(2, 1), rounds=2),
     "start": partial(start.measure, rounds=1, cold_rounds=0),
     "growth": partial(growth.measure, (8, 16, 32), (2, 4), 1, 8),

@@ -96,6 +96,7 @@ def _summed(builder: Any, matrices: Any, value: Any, row: Any, column: Any, rows
 
 
 _wide, _wide_row = _tile_of(ROWS, COLUMNS), _tile_of(1, COLUMNS)
+_wider, _wider_row = _tile_of(ROWS, 2 * COLUMNS), _tile_of(1, 2 * COLUMNS)
 _narrow, _narrow_row = _tile_of(ROWS, NARROW), _tile_of(1, NARROW)
 
 
@@ -117,16 +118,21 @@ def product(a: Array, i: int, b: Array, j: int, out: Array, k: int) -> None:
                 out[k, row, column] = total
         return
     tall, wide = n - n % ROWS, m >= COLUMNS
-    width = COLUMNS if wide else NARROW
+    wider = out.itemsize == 4 and m >= 2 * COLUMNS  # single precision has twice as many numbers in a register
+    width = 2 * COLUMNS if wider else COLUMNS if wide else NARROW
     for start in range(0, m, width):
         column = min(start, m - width)
         for row in range(0, tall, ROWS):
-            if wide:
+            if wider:
+                _wider(a, i, b, j, out, k, row, column)
+            elif wide:
                 _wide(a, i, b, j, out, k, row, column)
             else:
                 _narrow(a, i, b, j, out, k, row, column)
         for row in range(tall, n):
-            if wide:
+            if wider:
+                _wider_row(a, i, b, j, out, k, row, column)
+            elif wide:
                 _wide_row(a, i, b, j, out, k, row, column)
             else:
                 _narrow_row(a, i, b, j, out, k, row, column)
