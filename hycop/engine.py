@@ -11,7 +11,7 @@ import numpy as np
 from hycop.dictionary import Dictionary
 from hycop.errors import IncompatibleError, SampleError
 from hycop.grid import Array, changed
-from hycop.kernels.convolution import convolves
+from hycop.kernels.convolution import convolves, of_axes
 from hycop.kernels.moves import group
 from hycop.kernels.programs import CONVOLUTION, END, Moves
 from hycop.kernels.spectral import evolve
@@ -140,8 +140,8 @@ class Engine:
         return np.array([*(CONVOLUTION if ops[0] in self.symbols else ops[0] for ops in self.kinds), END])
 
     @cached_property
-    def _rates(self) -> tuple[Array, tuple[Array, ...]]:
-        """Rates of growth (name, batch), and those in Fourier space (batch, name, mode) of each axis."""
+    def _rates(self) -> tuple[Array, tuple[Array, Array]]:
+        """Rates of growth (name, batch), and those in Fourier space."""
         batch, names = self.setting.batch, len(self.names)
         rates = tuple(np.zeros((batch, names, n), dtype=np.complex128) for n in self.setting.grid.shape)
         growth = np.zeros((names, batch))
@@ -151,7 +151,7 @@ class Engine:
                     axis[:, op] = rate
             elif hasattr(primitive, "growth"):
                 growth[op] = primitive.growth(self.setting)
-        return growth, rates
+        return growth, of_axes(rates)
 
     def of_setting(self, samples: Array | slice) -> Engine:
         """The engine for some samples (repeats allowed), without their rates: enough for the work of a move."""

@@ -199,6 +199,7 @@ def in_blocks(u: Array, axes: int) -> Array:
 
 
 def of_axes(rates: tuple[Array, ...]) -> tuple[Array, Array]:
-    """Real and imaginary parts of the rates of the last axis and of the one before it, none if there is only one."""
+    """Real and imaginary parts of the rates (sample, op, mode) of the last axis and of the one before it, which has no
+    modes if there is only one."""
     *first, last = (np.stack([np.real(rate), np.imag(rate)]).astype(np.float64, copy=False) for rate in rates)
-    return last, first[0] if first else np.empty((2, 0, 1, 1))
+    return last, first[0] if first else np.empty((2, 0, 0, 0))

@@ -102,18 +102,22 @@ class Moves:
     """Programs for the states of a batch, several for each: program i is for state i mod batch.
 
     ``ops`` (program, move) are operators that grow, ``CONVOLUTION`` or ``END``; durations are (program, move, op).
-    growth[op, sample] are rates of growth and rates[axis][sample, op, mode] those in Fourier space, whatever they are
-    for an operator that does the other.
+    growth[op, sample] are rates of growth and ``rates`` those in Fourier space ``of_axes``, whatever they are for an
+    operator that does the other.
     """
 
     ops: Array
     durations: Array
     growth: Array
-    rates: tuple[Array, ...]
+    rates: tuple[Array, Array]
+
+    @property
+    def axes(self) -> int:
+        return 2 if self.rates[1].shape[3] else 1
 
     def run(self, u0: Array) -> Array:
         """The states (program, channel, *grid) at the end."""
-        states = as_matrices(u0, len(self.rates))
+        states = as_matrices(u0, self.axes)
         out = np.empty((self.ops.shape[0], *states.shape[1:]), dtype=u0.dtype)
         self._run(states, np.empty((0, 1)), out, np.empty(0))
         return out.reshape(-1, *u0.shape[1:])
@@ -121,14 +125,13 @@ class Moves:
     def squared_distances(self, u0: Array, truth: Array) -> Array:
         """Σ (u − truth)² over channels and cells, of the states at the end, (program,)."""
         squares = np.zeros(self.ops.shape[0])
-        axes = len(self.rates)
-        states, against = (in_blocks(as_matrices(u, axes), axes) for u in (u0, truth))
+        states, against = (in_blocks(as_matrices(u, self.axes), self.axes) for u in (u0, truth))
         values = against.astype(np.float64, copy=False).reshape(len(truth), -1)
         self._run(states, values, np.empty((0, 1, 1, 1), dtype=u0.dtype), squares)
         return squares
 
     def _run(self, states: Array, truth: Array, out: Array, squares: Array) -> None:
-        last, first = of_axes(self.rates)
+        last, first = self.rates
         arrays = (
             states,
             truth,
@@ -149,4 +152,4 @@ def convolve(u: Array, rates: tuple[Array, ...], durations: Array) -> Array:
     """exp(Σ_op durations[sample, op]·rates[axis][sample, op, mode]) along every axis of u (batch, channel, *grid): a
     program of one move."""
     ops, growth = np.full((u.shape[0], 1), CONVOLUTION), np.zeros((durations.shape[1], u.shape[0]))
-    return Moves(ops, durations[:, None, :], growth, rates).run(u)
+    return Moves(ops, durations[:, None, :], growth, of_axes(rates)).run(u)
