@@ -50,6 +50,13 @@ class Plan(NamedTuple):
     def take(self, samples: Array) -> Plan:
         return Plan(self.kind[samples], self.durations[samples], self.step[samples], self.alike)
 
+    def order(self) -> Array:
+        """Sorts samples so that those that move together are neighbours, for two alternating kinds of moves: late
+        starters by increasing length, then early ones by decreasing length."""
+        length = (self.kind != EMPTY).sum(axis=1)
+        early = self.kind[:, 0] == np.bincount(self.kind[:, 0] + 1).argmax() - 1
+        return np.lexsort((np.where(early, -length, length), early))
+
 
 class _Pattern(NamedTuple):
     """Of a program: kind and step of its plan, the move of each of its steps, and whether no two steps of a move have

@@ -116,7 +116,7 @@ def _execute_part(
     except ForeignError as error:
         if error.slot is None:
             raise
-        step = _step_text(programs, error.sample, error.slot)
+        step = programs.step_text(error.sample, error.slot)
         raise ForeignError(error.sample, f" at {step}{error.args[1]}") from error.__cause__
     if strict and not all_finite(u):
         _raise_non_finite(programs, dictionary, query, u)
@@ -155,7 +155,7 @@ def _run_moves(engine: Engine, plan: Plan, u: Array, work: Array | None) -> Arra
         for k, kind in enumerate(plan.kind[0].tolist() if len(plan.kind) else ()):
             u = _advance(engine, plan, u, work, kind, (slice(None), k))
         return u
-    order = _order(plan.kind)
+    order = plan.order()
     engine, plan, u = engine.take(order), plan.take(order), u[order]
     cost = None if work is None else np.zeros(len(order))
     ahead = np.pad(plan.kind, ((0, 0), (0, 1)), constant_values=EMPTY)
@@ -194,20 +194,6 @@ def _advance(engine: Engine, plan: Plan, u: Array, work: Array | None, kind: int
         raise
 
 
-def _step_text(programs: ProgramBatch, sample: int, slot: int) -> str:
-    """A step of a program by its place among all that are not empty: step 2 of 3 (advection 0.1)."""
-    program, step = programs[sample], int((programs.ops[sample, : slot + 1] != EMPTY).sum())
-    return f"step {step} of {len(program)} ({program.steps[step - 1]})"
-
-
-def _order(kind: Array) -> Array:
-    """Sorts samples so that those that move together are neighbours, for two alternating kinds of moves: late starters
-    by increasing length, then early ones by decreasing length."""
-    length = (kind != EMPTY).sum(axis=1)
-    early = kind[:, 0] == np.bincount(kind[:, 0] + 1).argmax() - 1
-    return np.lexsort((np.where(early, -length, length), early))
-
-
 def _raise_non_finite(programs: ProgramBatch, dictionary: Dictionary, query: Query, u: Array) -> None:
     """Reruns the first lost sample step by step and names the step at which it became NaN or infinite."""
     lost = int(np.flatnonzero(~np.isfinite(u.reshape(u.shape[0], -1)).all(axis=1))[0])
@@ -218,7 +204,7 @@ def _raise_non_finite(programs: ProgramBatch, dictionary: Dictionary, query: Que
     slot = finite.index(False) - 1 if not all(finite) else slots[-1]
     primitive = dictionary[programs.names[programs.ops[lost, slot]]]
     kind = LostForeignSampleError if getattr(primitive, "foreign", False) else LostSampleError
-    step = _step_text(programs, lost, slot)
+    step = programs.step_text(lost, slot)
     raise kind(lost % query.batch, f": the state became NaN or infinite at {step}")
 
 

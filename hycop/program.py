@@ -153,6 +153,11 @@ class ProgramBatch:
     def __iter__(self) -> Iterator[Program]:
         return (self[sample] for sample in range(len(self)))
 
+    def step_text(self, sample: int, slot: int) -> str:
+        """A step of a program by its place among all that are not empty: step 2 of 3 (advection 0.1)."""
+        program, step = self[sample], int((self.ops[sample, : slot + 1] != EMPTY).sum())
+        return f"step {step} of {len(program)} ({program.steps[step - 1]})"
+
     def take(self, samples: Array | slice) -> ProgramBatch:
         return changed(self, ops=self.ops[samples], durations=self.durations[samples])
 
