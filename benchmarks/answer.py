@@ -12,6 +12,7 @@ import numpy as np
 
 from benchmarks.data import SPECTRAL, adr_model, adr_query
 from benchmarks.measure import Ratio, compared, interleaved, limited
+from benchmarks.parts import of_answer, of_program
 from hycop.execution import run
 from hycop.grid import Array
 from hycop.policy import Pattern
@@ -44,7 +45,8 @@ def measure(batches: Sequence[int] = (64, 1), rounds: int = 101) -> list[Ratio]:
             ratios.append(limited("answer", told, seconds["predict"], MOST_SECONDS))
         else:
             told = f"predict / run of its programs, {what}"
-            ratios.append(compared("answer", told, seconds, "predict", "run", 1.25, at_least=False, queries=batch))
+            row = compared("answer", told, seconds, "predict", "run", 1.25, at_least=False, queries=batch)
+            ratios.append(replace(row, detail=of_answer(model, query.u0, params, times)))
     return ratios
 
 
@@ -71,7 +73,7 @@ def _single(batch: int, cells: int, rounds: int) -> Ratio:
         2.0,
         queries=batch,
         errors=(errors[1], errors[0]),
-        detail=f"rounding changes the answer by {off:.1g}",
+        detail=f"rounding changes the answer by {off:.1g}; {of_program(cells, convolutions=3, growths=2)}",
     )
 
 
