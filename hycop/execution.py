@@ -135,10 +135,11 @@ def _run_in_cache(engine: Engine, plan: Plan, u: Array, work: Array | None) -> A
 def _exact_work(engine: Engine, plan: Plan, u: Array) -> Array:
     """The work of programs whose steps take no more or less for another state."""
     if plan.alike and len(plan.kind):  # so are the programs of all members
-        once, used = np.zeros(len(u)), (plan.step[0] < NEVER).tolist()
-        for k, there in enumerate(used):
-            once += engine.work_alike(u, plan.durations[: len(u), k], there)
-        return np.tile(once, len(plan.kind) // len(u))
+        durations, used = plan.durations.reshape(-1, len(u), *plan.durations.shape[1:]), plan.step[0] < NEVER
+        least, most = (_work_alike(engine, u, bound, used) for bound in (durations.min(axis=0), durations.max(axis=0)))
+        if len(durations) == 1 or np.array_equal(least, most):  # more time never takes less work
+            return np.tile(least, len(durations))
+        return np.concatenate([_work_alike(engine, u, member, used) for member in durations])
     work = np.zeros(len(plan.kind))
     for kind in range(len(engine.kinds)):
         at = np.nonzero(plan.kind == kind)
@@ -147,6 +148,12 @@ def _exact_work(engine: Engine, plan: Plan, u: Array) -> Array:
         cost = engine.of_setting(at[0] % len(u)).work(some, kind, plan.durations[at], plan.step[at] < NEVER)
         work += np.bincount(at[0], cost, minlength=work.size)
     return work
+
+
+def _work_alike(engine: Engine, u: Array, durations: Array, used: Array) -> Array:
+    """The work of programs with the same moves; ``used`` is (move, name)."""
+    moves = enumerate(used.tolist())
+    return sum((engine.work_alike(u, durations[:, k], there) for k, there in moves), np.zeros(len(u)))
 
 
 def _run_moves(engine: Engine, plan: Plan, u: Array, work: Array | None) -> Array:

@@ -23,6 +23,9 @@ AXES = ("x", "y", "z")
 FEW = 8
 """Numbers that are checked one by one, which takes less time than arrays do."""
 
+COMPILED = (np.dtype(np.float64), np.dtype(np.float32))
+"""Types of numbers that compiled loops know; foreign code may return others."""
+
 
 def checked_shape(shape: Sequence[int]) -> tuple[int, ...]:
     """Whole numbers of cells; 3.7 cells are refused rather than rounded."""
@@ -48,7 +51,9 @@ def all_finite(values: Array) -> bool:
     """Whether no value is NaN or infinite. A few are looked at one by one, which takes less time than an array does."""
     if values.size <= FEW:
         return all(map(isfinite, values.ravel().tolist()))
-    return bool(finite(values.reshape(-1)))
+    if values.dtype not in COMPILED:
+        return bool(np.isfinite(values).all())
+    return bool(finite(np.asarray(values).reshape(-1)))
 
 
 def changed(checked: T, **fields: object) -> T:

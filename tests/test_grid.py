@@ -215,3 +215,13 @@ def test_only_nan_and_infinity_are_not_finite(count: int, dtype: type) -> None:
     for bad in (np.nan, np.inf, -np.inf) if count else ():
         assert not all_finite(np.append(values, bad).astype(dtype))
         assert not all_finite(np.append(np.ones(count), bad).astype(dtype)[::-1])
+
+
+@pytest.mark.parametrize("kind", ["f8", "f4", "f2", ">f8", "g", "i8"])
+def test_finite_values_of_any_type(kind: str) -> None:
+    for size in (3, 40):
+        values = np.ones(size, dtype=kind).reshape(1, -1)
+        assert all_finite(values)
+        if values.dtype.kind == "f":
+            values[0, 1] = np.inf
+            assert not all_finite(values)

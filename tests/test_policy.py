@@ -140,6 +140,16 @@ def test_zero_is_the_classical_scheme(name: str) -> None:
     assert np.array_equal(ours.ops, written.ops) and np.allclose(ours.durations, written.durations)
 
 
+@pytest.mark.parametrize("shape", [(4, 1), (4, 5), (1, 3), (7, 3)])
+def test_features_of_another_shape_are_refused(shape: tuple[int, int]) -> None:
+    chosen = hycop.problem("ad1d")
+    allotment = Allotment.of(chosen.dictionary, chosen.processes, "consistent")
+    policy = SlotPolicy((Pattern((0, 1, 0), (0.5, 1.0, 0.5)),), allotment, 3)
+    thetas = np.ones((1, policy.size))
+    with pytest.raises(InvalidInputError, match=r"\(4, 3\) is needed"):
+        policy.programs(thetas, Inputs(np.zeros(shape), np.zeros((4, 0)), np.ones(4)))
+
+
 @pytest.mark.parametrize("tilts", [1, 2, 4, 7])
 def test_tilts_are_independent_polynomials_of_the_position(tilts: int) -> None:
     """What a feature of size one adds to the logarithms of the shares, for each of its parameters."""

@@ -13,6 +13,7 @@ from scipy.optimize import brentq
 from hycop.conformance import check_primitive
 from hycop.errors import HyCOPError, InvalidInputError
 from hycop.grid import Array, Grid, restrict
+from hycop.kernels.shallow_water import _flow_by_rows_of, _flow_of, _tendencies_of
 from hycop.primitive import Primitive
 from hycop.primitives import PRIMITIVES, GravityWave, MomentumAdvection, ShallowWater
 from hycop.primitives.shallow_water import Reconstruction
@@ -371,3 +372,10 @@ def test_refuses_bad_options(kind: Callable[..., Primitive]) -> None:
     for options in ({"cfl": 0.0}, {"cfl": 1.5}, {"reconstruction": "weno7"}):
         with pytest.raises(HyCOPError, match=r"cfl is|weno7"):
             kind(**options)
+
+
+def test_compiled_kernels_have_files_of_their_own() -> None:
+    """Numba names them after the function, and processes that compile at once must not write into the same one."""
+    made = [make(system, kind) for make in (_flow_of, _flow_by_rows_of) for system in range(3) for kind in (0, 1)]
+    made += [_tendencies_of(system, kind) for system in range(3) for kind in (0, 1)]
+    assert len({kernel.py_func.__qualname__ for kernel in made}) == len(made)

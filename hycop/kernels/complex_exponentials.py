@@ -34,20 +34,10 @@ FACTORIALS = tuple(1.0 / math.factorial(k) for k in range(19))
 def complex_exponentials(lines: Array, count: int) -> None:
     """Real and imaginary parts, lines 2 and 3, of exp(growth + i·turn) for the first numbers of lines 0 and 1; NaN
     stays NaN, but what has faded is zero whatever its turn."""
-    far = 0
-    for k in range(count):
-        far += abs(lines[1, k]) > LARGEST_TURN
-    if far:
-        for k in range(count):
-            size = math.exp(lines[0, k])
-            if lines[0, k] < LEAST:
-                lines[2, k] = lines[3, k] = 0.0
-                continue
-            lines[2, k], lines[3, k] = size * math.cos(lines[1, k]), size * math.sin(lines[1, k])
-        return
-    f = FACTORIALS
+    f, far = FACTORIALS, 0
     for k in range(count):
         growth = lines[0, k]
+        far += abs(lines[1, k]) > LARGEST_TURN
         x = LEAST if growth < LEAST else MOST if growth > MOST else growth
         whole = (x * PER_LOG_2 + TO_WHOLE) - TO_WHOLE
         r = (x - whole * LOG_2) - whole * LOG_2_REST
@@ -70,3 +60,10 @@ def complex_exponentials(lines: Array, count: int) -> None:
         a, b = sine if odd else cosine, cosine if odd else sine
         lines[2, k] = size * (-a if corner == 1 or corner == 2 else a)
         lines[3, k] = size * (-b if corner >= 2 else b)
+    for k in range(count if far else 0):  # each by itself: the others must not tell
+        if abs(lines[1, k]) > LARGEST_TURN:
+            size = 0.0 if lines[0, k] < LEAST else math.exp(lines[0, k])
+            if size == 0.0:
+                lines[2, k] = lines[3, k] = 0.0
+            else:
+                lines[2, k], lines[3, k] = size * math.cos(lines[1, k]), size * math.sin(lines[1, k])

@@ -195,7 +195,7 @@ def in_blocks(u: Array, axes: int) -> Array:
     batch, channels, n, m = u.shape
     p, q = parts_of(n) if axes == 2 else 1, parts_of(m)
     blocks = u.reshape(batch, channels, p, n // p, q, m // q).transpose(0, 1, 4, 2, 3, 5)
-    return blocks.reshape(u.shape)
+    return np.ascontiguousarray(blocks).reshape(u.shape)  # a view may be left of boxes of two cells
 
 
 def of_axes(rates: tuple[Array, ...]) -> tuple[Array, Array]:

@@ -126,7 +126,7 @@ class Moves:
         """Σ (u − truth)² over channels and cells, of the states at the end, (program,)."""
         squares = np.zeros(self.ops.shape[0])
         states, against = (in_blocks(as_matrices(u, self.axes), self.axes) for u in (u0, truth))
-        values = against.astype(np.float64, copy=False).reshape(len(truth), -1)
+        values = against.astype(np.float64, copy=False).reshape(len(truth), u0[:1].size)
         self._run(states, values, np.empty((0, 1, 1, 1), dtype=u0.dtype), squares)
         return squares
 

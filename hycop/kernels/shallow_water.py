@@ -167,12 +167,18 @@ def _march(v, rows, n, plane, duration, codes, signs, dx, g, cfl, keeps, system,
     return v
 
 
+def _compiled(function: Any, system: int, reconstruction: int, **options: Any) -> Any:
+    """The kernel of one system and reconstruction, under a name of its own: Numba keeps compiled code in files of that
+    name, and processes that compile at once must not write into the same one."""
+    function.__qualname__ = f"{function.__name__}_{system}_{reconstruction}"
+    return numba.njit(cache=True, error_model="numpy", **options)(function)
+
+
 @cache
 def _flow_of(system: int, reconstruction: int) -> Any:
     """The kernel of one system and reconstruction, which takes whole samples through all their sub-steps, so that a
     sample stays in its cache. Each is compiled when it is first needed: all of them together take half a minute."""
 
-    @numba.njit(cache=True, nogil=True, error_model="numpy")
     def flow(first, last, u, out, durations, codes, signs, dx, g, cfl, keeps):  # type: ignore[no-untyped-def]
         plane, rows, n = u.shape[1] == 3, u.shape[2], u.shape[3]
         for i in range(first, last):
@@ -181,15 +187,14 @@ def _flow_of(system: int, reconstruction: int) -> Any:
             v = _march(v, rows, n, plane, tau, codes, signs, width, g[i], cfl, keeps, system, reconstruction, rows)
             unpad(v, out, i, plane)
 
-    return flow
+    return _compiled(flow, system, reconstruction, nogil=True)
 
 
 @cache
 def _flow_by_rows_of(system: int, reconstruction: int) -> Any:
     """The same sample by sample, with the rows of each shared among the threads."""
 
-    @numba.njit(cache=True, parallel=True, error_model="numpy")
-    def flow(u, out, durations, codes, signs, dx, g, cfl, keeps):  # type: ignore[no-untyped-def]
+    def flow_by_rows(u, out, durations, codes, signs, dx, g, cfl, keeps):  # type: ignore[no-untyped-def]
         plane, rows, n = u.shape[1] == 3, u.shape[2], u.shape[3]
         for i in range(u.shape[0]):
             tau, width = durations[i], dx[i].copy()
@@ -197,7 +202,7 @@ def _flow_by_rows_of(system: int, reconstruction: int) -> Any:
             v = _march(v, rows, n, plane, tau, codes, signs, width, g[i], cfl, keeps, system, reconstruction, BLOCK)
             unpad(v, out, i, plane)
 
-    return flow
+    return _compiled(flow_by_rows, system, reconstruction, parallel=True)
 
 
 @numba.njit(cache=True, parallel=True)
@@ -229,7 +234,6 @@ def rates(u: Array, dx: Array, g: Array, system: int) -> Array:
 def _tendencies_of(system: int, reconstruction: int) -> Any:
     """The kernel of one system and reconstruction."""
 
-    @numba.njit(cache=True, nogil=True, error_model="numpy")
     def tendencies(first, last, u, out, codes, signs, dx, g):  # type: ignore[no-untyped-def]
         plane, rows, n = u.shape[1] == 3, u.shape[2], u.shape[3]
         for i in range(first, last):
@@ -248,7 +252,7 @@ def _tendencies_of(system: int, reconstruction: int) -> Any:
                 new = (new - v) / step
             unpad(new, out, i, plane)
 
-    return tendencies
+    return _compiled(tendencies, system, reconstruction, nogil=True)
 
 
 def _ends(u: Array, boundary: tuple[str, ...], signs: Array) -> tuple[Array, Array]:
@@ -293,7 +297,8 @@ def flow(
     (codes, signs), keeps = _ends(u, boundary, signs), STAGES[reconstruction]
     out = np.empty_like(state)
     updates, pair = keeps.size * u[:1].size, (system, RECONSTRUCTIONS[reconstruction])
-    arrays = state, out, durations, codes, signs, widths, g, cfl, keeps
+    lasting = np.array(durations, dtype=np.float64)  # of one layout, for which the kernel is compiled
+    arrays = state, out, lasting, codes, signs, widths, g, cfl, keeps
     if u.shape[0] < threads_for(updates):
         with sharing(updates):
             _flow_by_rows_of(*pair)(*arrays)

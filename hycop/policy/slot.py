@@ -199,6 +199,9 @@ class SlotPolicy:
 
         duration = T·amount·exp(l)/Σ exp(l),   l = log(classical share) + b + (Σ_j φ_j t_j)·x."""
         group = self._grouped[index]
+        if group.tilts and inputs.features.shape != (inputs.batch, self.features):
+            need = (inputs.batch, self.features)
+            raise InvalidInputError(f"features have shape {inputs.features.shape}: {need} is needed")
         amounts = np.empty((theta.shape[0], inputs.batch, group.ops.size))
         amounts[:] = inputs.time[:, None]
         if group.divided:
