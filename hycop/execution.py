@@ -134,7 +134,7 @@ def _run_in_cache(engine: Engine, plan: Plan, u: Array, work: Array | None) -> A
 
 def _exact_work(engine: Engine, plan: Plan, u: Array) -> Array:
     """The work of programs whose steps take no more or less for another state."""
-    if plan.alike and len(plan.kind):  # so are the programs of all members
+    if plan.alike and plan.kind.size:  # so are the programs of all members
         durations, used = plan.durations.reshape(-1, len(u), *plan.durations.shape[1:]), plan.step[0] < NEVER
         least, most = (_work_alike(engine, u, bound, used) for bound in (durations.min(axis=0), durations.max(axis=0)))
         if len(durations) == 1 or np.array_equal(least, most):  # more time never takes less work
