@@ -102,6 +102,8 @@ class _Run:
         alive = self.crew.alive()
         for future, task in list(self.tasks.items()):
             self.look_at(future, task, alive)
+        if len(self.results) == len(self.shares):
+            return  # nothing to wait for
         busy = {task.worker for task in self.tasks.values()}
         busy |= {worker for worker, future in self.crew.held.items() if not future.done()}
         for worker in alive:
