@@ -211,8 +211,8 @@ def _outside(model: Model, query: Query) -> Array:
 
 
 def rivals_of(model: Model, boundary: Sequence[str]) -> dict[str, Primitive]:
-    """Unsplit solvers of the equation that know a boundary, by names that the model's dictionary does not have."""
-    own = {fingerprint(one) for one in model.dictionary.values()}
+    """Unsplit solvers of the equation that know a boundary and are not composed, by names that are not in use."""
+    own = {fingerprint(one) for one in model.composition().dictionary.values()}
     found: dict[str, Primitive] = {}
     for label, (name, one) in unsplit_solvers(model.equation).items():
         if fingerprint(one) not in own and set(boundary) <= boundaries_of(one):
@@ -233,7 +233,13 @@ def _with(model: Model, rivals: Mapping[str, Primitive], name: str, refinement: 
         refinement=refinement,
         substeps=1,
         gate=replace(
-            model.gate, kept=False, classical="Lie", cover=None, splitting=None, splitting_cover=None, reach=None
+            model.gate.of_compositions(),
+            kept=False,
+            classical="Lie",
+            cover=None,
+            splitting=None,
+            splitting_cover=None,
+            reach=None,
         ),
         scope=replace(model.scope, untrained=(name,)),
         calibration=None,

@@ -66,7 +66,7 @@ class Run:
         grid = task.train.setting.grid
         model = Model(
             equation=task.equation,
-            dictionary=task.dictionary,
+            dictionary=done.dictionary,
             policy=done.policy,
             theta=done.theta,
             scope=Scope.of(task.equation, task.view, [data.query for data in (task.train, task.held_out)]),
@@ -76,9 +76,9 @@ class Run:
                 config,
                 self.seed,
                 done.data_hash,
-                {"train_loss": done.loss, "held_out_error": done.gate.learned_error},
+                {"train_loss": done.loss, "held_out_error": done.gate.error},
             ),
-            refinement=config.refinement,
+            refinement=done.refinement,
             static_theta=done.static_theta,
             economical=True,
         )

@@ -21,7 +21,7 @@ from hycop.grid import Array, changed
 from hycop.metrics import rel_l2
 from hycop.pde import Equation
 from hycop.policy import Inputs, Policy, SlotPolicy, exact_covers
-from hycop.program import EMPTY, Program, ProgramBatch, chosen, shared_names
+from hycop.program import Program, ProgramBatch, chosen, followed, repeated
 from hycop.query import Query, Setting
 from hycop.schemes import Classical, Unsplit
 from hycop.scope import TIME_TOLERANCE, Scope, Values, View, WithinTraining, barred_primitives
@@ -253,15 +253,15 @@ class Model:
         if longest > 1:
             part = changed(query, time=query.time / segments)
             own = self.scope.view.values(Observed(part, self.equation))
-        if not self.gate.kept:
+        if not (self.gate.kept and self.gate.composes(self.dictionary, query.grid)):
             return self._classical(part, segments, beyond)
         learned = self.policy.programs(self.theta[None], self.scope.view.inputs(own, part.time, barred))
         learned = learned.with_substeps(self.record.config.substeps)
         if self.gate.classical_when_repeated and longest > self.substeps:  # for the time beyond training's
-            learned = _repeated(learned, np.full_like(segments, self.substeps))
-            learned = _followed(learned, self._classical(part, segments - self.substeps, beyond))
+            learned = repeated(learned, np.full_like(segments, self.substeps))
+            learned = followed(learned, self._classical(part, segments - self.substeps, beyond))
         elif longest > 1:
-            learned = _repeated(learned, segments)
+            learned = repeated(learned, segments)
         if own is values and not beyond.any():  # so that no query is clipped or far
             return learned
         outside = np.zeros(query.batch, dtype=bool)
@@ -280,7 +280,7 @@ class Model:
             cuts = np.minimum(cuts, MOST_SEGMENTS // np.maximum(segments, 1))
             part, segments = changed(part, time=part.time / cuts), segments * cuts
         covers = exact_covers(self.dictionary, self.equation.processes)
-        return _repeated(WithinTraining(scheme, covers).programs(part, self.dictionary), segments)
+        return repeated(WithinTraining(scheme, covers).programs(part, self.dictionary), segments)
 
     def scheme_for(self, setting: Setting) -> Classical:
         """The classical scheme of the gate; for other primitives or boundaries than those of training, one that they
@@ -312,18 +312,32 @@ class Model:
             )
         return segments.astype(np.int64)
 
+    def composition(self) -> Model:
+        """The model whose programs are compositions, where a solver of the whole equation is used instead."""
+        if self.gate.instead is None:
+            return self
+        return replace(
+            self,
+            dictionary=self.dictionary.without(self.gate.instead),
+            gate=self.gate.of_compositions(),
+            refinement=self.record.config.refinement,
+            calibration=None,
+            trained=None,
+            held_out=None,
+        )
+
     def opened(self) -> Model:
         """The policy as it was learned, whatever the gate decided."""
-        return replace(self, gate=self.gate.opened(), calibration=None)
+        return replace(self.composition(), gate=self.gate.opened(), calibration=None)
 
     def classical(self) -> Model:
         """The opponent at its gate: the best classical scheme at equal work, cut into the same segments."""
         return replace(self, gate=self.gate.closed(), calibration=None)
 
     def typical_program(self) -> Program | None:
-        """What the policy writes for features in the middle of their ranges, durations as shares of T; None if the gate
-        has not kept it."""
-        if not self.gate.kept:
+        """What the policy writes for features in the middle of their ranges, durations as shares of T; None if it does
+        not write the programs."""
+        if not self.gate.learned:
             return None
         view = self.scope.view
         middle = Inputs(
@@ -381,19 +395,3 @@ def _used(programs: ProgramBatch, barred: Array) -> dict[str, Array]:
         for op, name in enumerate(programs.names[: barred.shape[1]])  # no unsplit solver is trained
     }
     return {reason: outside for reason, outside in found.items() if outside.any()}
-
-
-def _repeated(once: ProgramBatch, segments: Array) -> ProgramBatch:
-    """Each program repeated ``segments`` (batch,) times, durations unchanged."""
-    longest = int(segments.max(initial=1))
-    if longest == 1 and (segments == 1).all():
-        return once
-    ops, durations = np.tile(once.ops, longest), np.tile(once.durations, longest)
-    segment = np.repeat(np.arange(longest), once.ops.shape[1])
-    return ProgramBatch(once.names, np.where(segment < segments[:, None], ops, EMPTY), durations)
-
-
-def _followed(first: ProgramBatch, then: ProgramBatch) -> ProgramBatch:
-    """The programs of one batch, each followed by that of the other."""
-    ops, durations = np.hstack([first.ops, then.ops]), np.hstack([first.durations, then.durations])
-    return ProgramBatch(shared_names(first, then), ops, durations)

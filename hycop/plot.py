@@ -181,7 +181,7 @@ def front(models: Sequence[HyCOP], *, ax: Axes | None = None) -> Axes:
     if not models:
         raise InvalidInputError("models: give at least one, as HyCOP(dictionary).front(problem) does")
     gates = [model.model.gate for model in models]
-    points = [Point("HyCOP", gate.learned_work, gate.learned_error) for gate in gates]
+    points = [Point("HyCOP", gate.work, gate.error) for gate in gates]
     points += [Point("best classical scheme", gate.classical_work, gate.classical_error) for gate in gates]
     axes = ax or new_axes(width=8.0, height=4.5)[0, 0]
     draw_error_against_work(axes, points)

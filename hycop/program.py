@@ -219,3 +219,19 @@ def merged(parts: Sequence[tuple[Array, ProgramBatch]]) -> ProgramBatch:
         steps = slice(0, programs.ops.shape[1])
         ops[rows, steps], durations[rows, steps] = index[programs.ops], programs.durations
     return ProgramBatch(names, ops, durations)
+
+
+def repeated(once: ProgramBatch, times: Array) -> ProgramBatch:
+    """Each program repeated so many ``times`` (batch,), durations unchanged."""
+    longest = int(times.max(initial=1))
+    if longest == 1 and (times == 1).all():
+        return once
+    ops, durations = np.tile(once.ops, longest), np.tile(once.durations, longest)
+    segment = np.repeat(np.arange(longest), once.ops.shape[1])
+    return ProgramBatch(once.names, np.where(segment < times[:, None], ops, EMPTY), durations)
+
+
+def followed(first: ProgramBatch, then: ProgramBatch) -> ProgramBatch:
+    """The programs of one batch, each followed by that of the other."""
+    ops, durations = np.hstack([first.ops, then.ops]), np.hstack([first.durations, then.durations])
+    return ProgramBatch(shared_names(first, then), ops, durations)

@@ -318,6 +318,8 @@ def portfolio(
         parts = [(cover, Dictionary({name: dictionary[name] for name in cover})) for cover in covers]
         return tuple(scheme.within(cover) for cover, part in parts for scheme in portfolio(part, setting, substeps))
     names = process_order(dictionary, setting)
+    if len(names) == 1:  # all schemes are one step of it
+        return (SCHEMES["lie"],)
     reversible = all(is_reversible(dictionary[name]) for name in names)
     _, *others = _commuting_groups(names, dictionary, setting)
     outers = [None, *(group[0] for group in others)] if others else [None]

@@ -58,6 +58,9 @@ def swap(
     If neither ``primitives`` nor ``substeps`` are given, a model that leaves its boundary becomes economical: a large
     query is first solved on a coarse grid, to see whether an unsplit solver or a grid without refinement is as good
     (``hycop.economy``).
+
+    A solver of the whole equation that answers instead of a composition (``Gate.instead``) is left out if a primitive
+    of the composition is swapped, or if it does not know the new boundary.
     """
     _check_parts(model, primitives)
     before = model.model
@@ -65,6 +68,11 @@ def swap(
     grid = Grid.box((1,) * before.box.axes, before.box.lengths, before.box.boundary)
     after = grid if boundary is None else grid.with_boundary(boundary)
     changes = [] if after.boundary == grid.boundary else [f"boundary {grid.boundary_name} → {after.boundary_name}"]
+    if before.gate.instead is not None and (
+        before.gate.composes(before.dictionary, after) or {*(primitives or {})} - {before.gate.instead}
+    ):
+        changes.append(f"programs are compositions, no longer steps of {before.gate.instead}")
+        before = before.composition()
     dictionary = before.dictionary
     for name, other in (primitives or {}).items():
         chosen = _found(name, other, dictionary[name], offered)

@@ -53,7 +53,7 @@ def test_a_jump_is_not_refined_and_a_smooth_state_is(walls: HyCOP) -> None:
     assert answer.refinement.tolist() == [1, 2]
     assert {step.primitive for step in answer.programs[0]} <= {"shallow water", "shallow water (unsplit-hancock)"}
     np.testing.assert_allclose(sum(each.duration for each in answer.programs[0]), TIME)
-    own = replace(walls.model, economical=False).solve(query)
+    own = replace(walls.model.composition(), economical=False).solve(query)
     assert answer.work[0] < 0.1 * own.work[0]
     stoker = straight_dam(np.linspace(-50.0, 50.0, CELLS + 1), TIME, 3.0, 1.0, 9.81)
     fine = Composed(hycop.splitting("Lie"), PROBLEM.dictionaries["unsplit"], 4).solve(query).states[1]

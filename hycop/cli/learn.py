@@ -199,10 +199,10 @@ def _write_front(models: Sequence[HyCOP], timed: Query, folder: Path, json_file:
     for index, model in enumerate(models):
         gate = model.model.gate
         model.save(folder / f"point{index}", overwrite=True)
-        say(f"{folder}/point{index}: work {gate.learned_work:.4g}; {'; '.join(gate.explained()[:2])}")
-        entries.append({"folder": f"point{index}", **gate.to_json()})
+        say(f"{folder}/point{index}: work {gate.work:.4g}; {'; '.join(gate.explained()[:2])}")
+        entries.append({"folder": f"point{index}", "work": gate.work, "error": gate.error, **gate.to_json()})
         points += [
-            Point("HyCOP", gate.learned_work, gate.learned_error),
+            Point("HyCOP", gate.work, gate.error),
             Point("best classical at equal work", gate.classical_work, gate.classical_error),
         ]
     with replacing(folder / "front.png") as temporary:

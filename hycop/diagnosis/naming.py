@@ -120,11 +120,12 @@ def spread(count: int, most: int) -> Array:
 
 def base_dictionary(model: Model) -> Dictionary:
     """One primitive for each process, of the highest order that the dictionary has."""
-    covers = exact_covers(model.dictionary, model.equation.processes)
+    parts = model.composition().dictionary
+    covers = exact_covers(parts, model.equation.processes)
     if not covers:
         raise IncompatibleError(f"the dictionary does not advance every process of {model.equation.name}")
-    best = max(covers, key=lambda cover: min(order_of(model.dictionary[name]) for name in cover))
-    return Dictionary({name: model.dictionary[name] for name in best})
+    best = max(covers, key=lambda cover: min(order_of(parts[name]) for name in cover))
+    return Dictionary({name: parts[name] for name in best})
 
 
 @dataclass(frozen=True, eq=False)

@@ -126,7 +126,7 @@ def enrich(
         for plan in networks:
             imported(plan.family)  # says so if torch is missing
     missing = name_missing(model, data, seed=seed, verbose=verbose)
-    before = model.model
+    before = model.model.composition()
     _check_named(missing, closure, coefficients)
     corrections = combined(before, missing) if coefficients else dict(before.corrections)
     known = replace(before, corrections=corrections)

@@ -29,6 +29,9 @@ from hycop.surrogate import HyCOP
 from hycop.training import TrainingConfig, configured
 from hycop.version import __version__
 
+COMPOSED: Mapping[str, Any] = {"unsplit": False}
+"""Rows of HyCOP are compositions: solvers of the whole equation have rows of their own."""
+
 Describe = Callable[[str, float], None]
 """Called with what is being done and the finished fraction of the whole."""
 
@@ -104,6 +107,7 @@ class Bench:
     ) -> Learned:
         """A model of a problem, trained with the preset and the settings given. ``adding`` names primitives that its
         dictionary has beside the problem's own; ``using`` is another dictionary."""
+        settings = {**COMPOSED, **settings}
         config = configured(preset or self.preset, {**find_problem(name).suited(preset or self.preset), **settings})
         more = dict(adding or {})
         own = find_problem(name).named_dictionary(config.dictionary) if using is None else using
@@ -162,7 +166,7 @@ class Bench:
     def front(self, name: str, seed: int, points: int) -> Front:
         """Models of a problem for at most ``points`` amounts of work, trained with the preset. They are kept like a
         model, but an interrupted training begins again."""
-        config = configured(self.preset, find_problem(name).suited(self.preset))
+        config = configured(self.preset, {**find_problem(name).suited(self.preset), **COMPOSED})
         dictionary = find_problem(name).named_dictionary(config.dictionary)
         settings = config.model_dump(), dictionary.fingerprint(), self._code(solver_version)
         key = _key(name, "front", seed, points, *settings)
@@ -182,7 +186,7 @@ class Bench:
         start = process_time()
         held_out = self.held_out(name, seed, config)
         models = HyCOP(dictionary).front(
-            train, held_out, points=points, preset=self.preset, seed=seed, report=report, verbose=False
+            train, held_out, points=points, preset=self.preset, seed=seed, report=report, verbose=False, **COMPOSED
         )
         found = Front(models, process_time() - start, sum(counts))
         if folder is not None:

@@ -109,7 +109,7 @@ def typical_program(subject: Subject) -> Program | None:
     """The program for a query in the middle of training, durations as fractions of T; None if no query is at hand."""
     model = subject.model
     view = model.scope.view
-    if model.gate.kept:
+    if model.gate.learned:
         middle = Inputs(
             np.zeros((1, len(view.features.names))), np.zeros((1, len(view.gain_features.names))), np.ones(1)
         )
@@ -126,7 +126,9 @@ def typical_program(subject: Subject) -> Program | None:
 def gate(subject: Subject) -> Section:
     decision = subject.model.gate
     better = ratio(decision.learned_error, decision.classical_error)
-    if decision.kept:
+    if decision.instead is not None:
+        verdict = f"Not composed: {decision.instead}, which advances the whole equation, errs less at no more work."
+    elif decision.kept:
         verdict = f"Kept: the learned policy writes the programs. Its held-out error is {better} than that of the best "
         verdict += f"classical scheme at equal work, {decision.classical}."
         verdict = verdict.replace("equal within 2 % than that of", "within 2 % of that of")
@@ -147,12 +149,14 @@ def gate(subject: Subject) -> Section:
             number(decision.classical_work),
         ),
     ]
+    if decision.instead is not None:
+        rows.append((decision.instead, number(decision.error), "", number(decision.work)))
     caption = f"The gate's numbers on {decision.samples} held-out queries: mean relative errors and work per query"
     table = Table(
         caption,
         ("Programs of", "Error", "Error, most extreme tenth", "Work"),
         rows,
-        frozenset({0 if decision.kept else 1}),
+        frozenset({2 if decision.instead is not None else 0 if decision.kept else 1}),
     )
     blocks: list[Block] = [Text(verdict, strong=True), table]
     if decision.confidence is not None:
@@ -218,8 +222,10 @@ def programs(subject: Subject) -> Section:
     remark = (
         f"The programs have {steps} steps and {counted(patterns, 'pattern')} of primitives in {len(written)} queries. "
     )
-    if subject.model.gate.kept:
+    if subject.model.gate.learned:
         remark += f"Of the features, {feature} goes with the durations most closely."
+    elif subject.model.gate.instead is not None:
+        remark += "They are single steps of a solver of the whole equation: nothing is composed."
     else:
         remark += "They are those of the classical scheme: every query gets the same fractions of its time."
     lead = (
@@ -241,7 +247,7 @@ def _written(subject: Subject) -> tuple[Array, Sequence[str], ProgramBatch]:
         batch = ProgramBatch(known, np.concatenate(ops), np.concatenate(spent))
         values = np.concatenate([np.column_stack([case.features, case.query.time]) for case in cases])
         return values, (*view.features.names, "time"), batch
-    if not model.gate.kept or model.trained is None or view.gain_features.names or not view.features.names:
+    if not model.gate.learned or model.trained is None or view.gain_features.names or not view.features.names:
         raise InvalidInputError(f"programs are written for queries, and {subject.untested or 'none are at hand'}")
     kept = model.trained.features
     inputs = view.inputs(Values(kept, np.zeros((len(kept), 0))), np.ones(len(kept)))
@@ -272,8 +278,8 @@ def front(subject: Subject) -> Section:
         return Section("front", title, lead, missing=missing)
     points = subject.front
     series = [
-        Series(name, [p[f"{kind}_work"] for p in points], [p[f"{kind}_error"] for p in points], joined=True)
-        for name, kind in (("HyCOP", "learned"), ("best classical scheme at equal work", "classical"))
+        Series(name, [p[f"{kind}work"] for p in points], [p[f"{kind}error"] for p in points], joined=True)
+        for name, kind in (("HyCOP", ""), ("best classical scheme at equal work", "classical_"))
     ]
     text = f"Error against work of {counted(len(points), 'model')} and of the best classical schemes at equal work."
     picture = Picture(
@@ -285,11 +291,11 @@ def front(subject: Subject) -> Section:
     rows = [
         (
             str(point["folder"]),
-            number(point["learned_work"]),
-            number(point["learned_error"]),
+            number(point["work"]),
+            number(point["error"]),
             str(point["classical"]),
             number(point["classical_error"]),
-            "learned" if point["kept"] else "classical",
+            point.get("instead") or ("learned" if point["kept"] else "classical"),
         )
         for point in points
     ]

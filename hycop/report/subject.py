@@ -164,13 +164,19 @@ def located(run: Path) -> tuple[Path, list[Mapping[str, Any]]]:
     try:
         points = json.loads(read_text(path, LARGEST_FILE))["front"]
         names = [str(point["folder"]) for point in points]
-        errors = [float(point["learned_error"] if point["kept"] else point["classical_error"]) for point in points]
-        best = run / names[int(np.argmin(errors))]
+        points = [{**_answering(point), **point} for point in points]
+        best = run / names[int(np.argmin([float(point["error"]) for point in points]))]
     except (ValueError, KeyError, TypeError, IndexError):
         raise ModelError(f"{path}: is not what 'hycop train --pareto' writes; give the folder of one model") from None
     if best.parent != run:
         raise ModelError(f"{path}: names a folder outside of {run}; give the folder of one model")
     return best, points
+
+
+def _answering(point: Mapping[str, Any]) -> dict[str, Any]:
+    """Work and error of the programs that a point writes: older fronts only say those of both kinds."""
+    kind = "learned" if point["kept"] else "classical"
+    return {key: point.get(f"{kind}_{key}") for key in ("work", "error")}
 
 
 def kept_data(folders: Sequence[Path], name: str) -> Dataset | None:

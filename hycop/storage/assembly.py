@@ -162,8 +162,8 @@ def _policy(path: Path, document: Document, dictionary: Dictionary, view: View) 
     patterns = []
     for index, entry in enumerate(part.patterns):
         with at_field(path, f"policy.patterns.{index}"):
-            if max(entry.ops) >= len(dictionary):
-                raise InvalidInputError(f"step {max(entry.ops)}, but the dictionary has {len(dictionary)} primitives")
+            if max(entry.ops) >= len(allotment.names):
+                raise InvalidInputError(f"step {max(entry.ops)}, but the policy has {len(allotment.names)} primitives")
             if not allotment.within(entry.ops).covers:
                 raise InvalidInputError("its steps do not cover every process")
             patterns.append(Pattern(tuple(entry.ops), tuple(entry.shares), entry.origin))
@@ -172,17 +172,18 @@ def _policy(path: Path, document: Document, dictionary: Dictionary, view: View) 
 
 def _allotment(path: Path, document: Document, dictionary: Dictionary, gains: int) -> Allotment:
     part, wanted = document.policy.allotment, sorted(set(document.equation.processes))
+    names = tuple(name for name in dictionary if name != document.gate.instead)
     with at_field(path, "policy.allotment"):
-        if tuple(part.names) != dictionary.names:
+        if tuple(part.names) != names or dictionary.names[: len(names)] != names:
             raise InvalidInputError(f"its names are not those of the dictionary ({', '.join(dictionary)})")
-        if max((op for ops in (*part.covers, part.redundant) for op in ops), default=0) >= len(dictionary):
-            raise InvalidInputError(f"an index is beyond the {len(dictionary)} primitives of the dictionary")
+        if max((op for ops in (*part.covers, part.redundant) for op in ops), default=0) >= len(names):
+            raise InvalidInputError(f"an index is beyond the {len(names)} primitives of the policy")
         if part.gain_features != (gains if part.budget == "gain" else 0):
             raise InvalidInputError(f"gain_features is {part.gain_features}, but there are {gains}")
-        advances = [dictionary[name].advances for name in dictionary]
+        advances = [dictionary[name].advances for name in names]
         if any(sorted(process for op in cover for process in advances[op]) != wanted for cover in part.covers):
             raise InvalidInputError(f"a cover does not advance each of {', '.join(wanted)} once")
         if any(advances[op] & set(wanted) for op in part.redundant):
             raise InvalidInputError("a redundant primitive advances a process of the equation")
     covers = tuple(tuple(cover) for cover in part.covers)
-    return Allotment(dictionary.names, covers, tuple(part.redundant), part.budget, part.gain_features)
+    return Allotment(names, covers, tuple(part.redundant), part.budget, part.gain_features)

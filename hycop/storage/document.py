@@ -152,6 +152,7 @@ class GatePart(_Part):
     whole_refinement: Annotated[int, Field(ge=1)] | None = None
     whole_error: Measure | None = None
     whole_work: Measure | None = None
+    instead: Name | None = None
 
 
 class CalibrationPart(_Part):

@@ -100,7 +100,8 @@ class Question:
     @cached_property
     def schemes(self) -> dict[str, Candidate | HyCOPError]:
         """The classical schemes, by name; an error for one that these primitives cannot run."""
-        cover = next(iter(exact_covers(self.model.dictionary, self.model.equation.processes)), None)
+        every = exact_covers(self.model.dictionary, self.model.equation.processes)
+        cover = self.model.gate.cover or next(iter(every), None)
         plain = [splitting(name).within(cover) for name in SCHEMES]
         found: dict[str, Candidate | HyCOPError] = {}
         try:

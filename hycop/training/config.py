@@ -91,6 +91,12 @@ class TrainingConfig(BaseModel):
     max_work: float | None = _setting(
         PROGRAM, None, "Most work of a program per query, in channel-cell updates; no limit if empty.", gt=0
     )
+    unsplit: bool = _setting(
+        PROGRAM,
+        True,
+        "Whether a solver of the whole equation that comes with the problem answers instead of a composition that errs "
+        "more at no less work; primitives that were trained always stay in use.",
+    )
     work_weight: float = _setting(
         PROGRAM, 0.0, "Weight of work in the loss, per update of the whole state, in units of the error.", ge=0
     )

@@ -16,10 +16,11 @@ from hycop.dictionary import Dictionary
 from hycop.errors import NonFiniteStateError
 from hycop.evaluation import Composed, Rivals, errors_of
 from hycop.execution import Outcome
-from hycop.grid import Array
+from hycop.grid import Array, Grid
+from hycop.primitive import boundaries_of
 from hycop.primitives.exponential import ExponentialRungeKutta
 from hycop.query import Query, Setting
-from hycop.schemes import MOST_SUBSTEPS, Classical, Unsplit, classical
+from hycop.schemes import MOST_SUBSTEPS, Classical, Unsplit, classical, splitting
 from hycop.scope import WithinTraining
 
 EXTREME = 0.1
@@ -55,6 +56,9 @@ class Gate:
       where that cannot be made: after a swap, of a primitive without a rate.
     - ``whole``: the dictionary of the problem whose only primitive advances the whole equation with a smaller error at
       no more work, if there is one; ``whole_refinement``, ``whole_error`` and ``whole_work`` are its numbers.
+    - ``instead``: the name of that primitive in the dictionary of the model, if it is used: a program is one step of it
+      instead of a composition, except between boundaries that it does not know. The other numbers are those of
+      compositions, which are used again after a swap of one of their primitives.
     - ``reach``: the largest product of a step of that solver and the fastest rate of what it does not integrate
       exactly, on the held-out queries. Queries outside training take as many more steps as keep below it.
     """
@@ -80,14 +84,23 @@ class Gate:
     whole_refinement: int | None = None
     whole_error: float | None = None
     whole_work: float | None = None
+    instead: str | None = None
 
     @property
     def scheme(self) -> Classical:
         """The classical scheme."""
+        if self.instead is not None:
+            return splitting("Lie").within((self.instead,))
         return classical(self.classical).within(self.cover)
+
+    def composes(self, dictionary: Dictionary, grid: Grid) -> bool:
+        """Whether programs are compositions: unless a solver of the whole equation is used ``instead``."""
+        return self.instead is None or not grid.boundary_kinds <= boundaries_of(dictionary[self.instead])
 
     def scheme_for(self, dictionary: Dictionary, setting: Setting) -> Classical:
         """The classical scheme, or the splitting that stands in for an unsplit solver that cannot be made."""
+        if self.instead is not None and self.composes(dictionary, setting.grid):
+            return self.of_compositions().scheme_for(dictionary, setting)
         found = self.scheme
         if self.splitting is None or not isinstance(found, Unsplit) or found.runs(dictionary, setting):
             return found
@@ -110,22 +123,41 @@ class Gate:
         found = self.scheme
         for name in self.cover or ():
             dictionary[name]
+        if self.instead is not None:
+            self.of_compositions().check(dictionary)
         (found if self.splitting is None else classical(self.splitting).within(self.splitting_cover)).check(dictionary)
+
+    @property
+    def learned(self) -> bool:
+        """Whether the learned policy writes the programs."""
+        return self.kept and self.instead is None
 
     @property
     def error(self) -> float:
         """Held-out error of the programs that the model writes: the learned ones if kept, else the classical ones."""
+        if self.instead is not None and self.whole_error is not None:
+            return self.whole_error
         return self.learned_error if self.kept else self.classical_error
 
     @property
     def work(self) -> float:
         """Their mean work."""
+        if self.instead is not None and self.whole_work is not None:
+            return self.whole_work
         return self.learned_work if self.kept else self.classical_work
+
+    def of_compositions(self) -> Gate:
+        """The gate under which programs are compositions."""
+        return replace(self, instead=None)
 
     def opened(self) -> Gate:
         """The gate under which the policy writes every program, as it was learned."""
         return replace(
-            self, kept=True, classical_when_clipped=False, classical_when_repeated=False, classical_when_far=False
+            self.of_compositions(),
+            kept=True,
+            classical_when_clipped=False,
+            classical_when_repeated=False,
+            classical_when_far=False,
         )
 
     def closed(self) -> Gate:
@@ -140,6 +172,8 @@ class Gate:
             f"held-out error {self.learned_error:.3e}, best classical scheme at equal work ({self.classical}{unsplit}) "
             f"{self.classical_error:.3e}, on {self.samples} queries{sure}"
         ]
+        if self.instead is not None:
+            return [*lines, *self._without_splitting()]
         if not self.kept:
             even = self.confidence is not None and self.confidence > 1 - CONFIDENT
             reason = "no clear winner" if even else "not better"
@@ -159,10 +193,16 @@ class Gate:
     def _without_splitting(self) -> list[str]:
         if self.whole is None or self.whole_error is None or self.whole_work is None:
             return []
-        share = self.whole_work / self.work
+        share = self.whole_work / self.of_compositions().work
+        numbers = f"refinement={self.whole_refinement} errs by {self.whole_error:.3e} at {share:.0%} of the work"
+        if self.instead is None:
+            return [
+                f"without splitting, dictionary={self.whole} with {numbers}: for queries like these it is the better "
+                "choice"
+            ]
         return [
-            f"without splitting, dictionary={self.whole} with refinement={self.whole_refinement} errs by "
-            f"{self.whole_error:.3e} at {share:.0%} of the work: for queries like these it is the better choice"
+            f"without splitting, {self.instead} with {numbers}: the programs are its steps (unsplit=false keeps the "
+            "composition)"
         ]
 
     def to_json(self) -> dict[str, object]:

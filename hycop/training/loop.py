@@ -25,11 +25,12 @@ from hycop.schemes import Classical
 from hycop.scope import View, barred_primitives
 from hycop.training.checkpoint import Journal, array_hash, fingerprint, stoppable
 from hycop.training.config import TrainingConfig
-from hycop.training.gate import Gate, gate
+from hycop.training.gate import Gate
+from hycop.training.gate import gate as decided
 from hycop.training.objective import Objective, infinite_if_lost
 from hycop.training.progress import Meter, Report
 from hycop.training.recipe import Recipe, Start
-from hycop.training.unsplit import with_unsplit
+from hycop.training.unsplit import taking_over, with_unsplit
 from hycop.version import __version__
 
 CONTINUED, CONTINUED_SUBSTEPS = 24, 8
@@ -77,11 +78,14 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """The result of a run: the policy as data, its theta, and the gate's decision."""
+    """The result of a run: the policy as data, its theta, the gate's decision, and the dictionary and refinement with
+    which the model answers."""
 
     policy: Policy
     theta: Array
     gate: Gate
+    dictionary: Dictionary
+    refinement: int
     loss: float
     data_hash: str
     static_theta: Array | None
@@ -130,7 +134,10 @@ def train(
             static = recipe.static(policy)
             journal.finish()
     loss = float(infinite_if_lost(objective.losses(policy, theta[None])).mean())
-    return Trained(policy, theta, _judged(task, config, policy, theta), loss, _data_hash(task), static)
+    gate = _judged(task, config, policy, theta)
+    answering = taking_over(gate, task.dictionary, task.equation) if config.unsplit else None
+    gate, dictionary, refinement = answering or (gate, task.dictionary, config.refinement)
+    return Trained(policy, theta, gate, dictionary, refinement, loss, _data_hash(task), static)
 
 
 def _check_start(task: Task, policy: Policy, theta: Array) -> None:
@@ -187,7 +194,7 @@ def _judged(task: Task, config: TrainingConfig, policy: Policy, theta: Array) ->
     )
     rivals = opponents.rivals(query, learned.work)
     decided_by = task.held_out, inputs.features, config.refinement, config.metric
-    found = gate(learned, rivals, task.dictionary, *decided_by, task.covers)
+    found = decided(learned, rivals, task.dictionary, *decided_by, task.covers)
     found = replace(found, classical_when_repeated=_worse_when_repeated(task, config, programs, rivals.best))
     if len(task.dictionary) == 1:  # nothing is split
         return found

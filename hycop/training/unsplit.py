@@ -9,7 +9,7 @@ from hycop.dictionary import Dictionary
 from hycop.errors import HyCOPError
 from hycop.evaluation import EQUAL_WORK, Composed, errors_of
 from hycop.pde import Equation
-from hycop.primitive import boundaries_of
+from hycop.primitive import boundaries_of, fingerprint
 from hycop.problems import unsplit_solvers
 from hycop.schemes import splitting
 from hycop.training.gate import MARGIN, Gate
@@ -29,13 +29,29 @@ def with_unsplit(found: Gate, equation: Equation, held_out: Dataset, refinement:
     return best
 
 
+def taking_over(found: Gate, dictionary: Dictionary, equation: Equation) -> tuple[Gate, Dictionary, int] | None:
+    """What answers instead of a composition that loses: the gate, the dictionary with the unsplit solver, and the
+    refinement of its grid. None if there is no such solver, the dictionary has it, or a part of it was trained: a
+    network is there to be used."""
+    if found.whole is None or found.whole_refinement is None:
+        return None
+    name, one = unsplit_solvers(equation)[found.whole]
+    parts = dictionary.values()
+    if any(each.order is None or hasattr(each, "outside") or fingerprint(each) == fingerprint(one) for each in parts):
+        return None
+    instead = f"{name}'" if name in dictionary else name
+    cover, other = (each or dictionary.names for each in (found.cover, found.splitting_cover))
+    told = replace(found, instead=instead, cover=cover, splitting_cover=other if found.splitting else None)
+    return told, dictionary.adding(instead, one), found.whole_refinement
+
+
 def _levels(
     parts: Dictionary, held_out: Dataset, refinement: int, error: str, most: float
 ) -> list[tuple[int, float, float]]:
     """Refinement, mean error and mean work of a solver, until work is expected to be more than ``most``."""
     query, found = held_out.query, list[tuple[int, float, float]]()
     (one,) = parts.values()
-    if not set(query.grid.boundary) <= boundaries_of(one):
+    if not query.grid.boundary_kinds <= boundaries_of(one):
         return found
     for level in range(refinement, refinement + FINER + 1):
         if found and found[-1][2] * (level / (level - 1)) ** (query.grid.axes + 1) > most:
