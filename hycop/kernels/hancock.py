@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import numba
 
-from hycop.kernels.lanes import LANES, aligned_rows, load, maximum, minimum, room, where_positive
+from hycop.kernels.lanes import LANES, aligned_rows, filled, load, maximum, minimum, room, where_positive
 from hycop.kernels.reconstruction import GHOSTS, WENO5, cells_around, edges_of, row_width
-from hycop.kernels.water_fluxes import GRAVITY, MOMENTUM, put_state, velocity
+from hycop.kernels.water_fluxes import GRAVITY, MOMENTUM, inverses, put_state, velocity
 from hycop.kernels.water_rows import cells_with_edges, close_row, enter, flux_along, put_line, put_row
 
 SHALLOWEST = 0.1
@@ -37,19 +37,20 @@ def _change(low, high, half, g, dry, system):  # type: ignore[no-untyped-def]
     if system != MOMENTUM:
         mass, push = half * (m1 - m0), half * (0.5 * g * ((h1 - h0) * (h1 + h0)))
     if system != GRAVITY:
-        out, into = velocity(m1, h1, dry), velocity(m0, h0, dry)
+        inverse0, inverse1 = inverses(h0, h1, dry, system)
+        into, out = m0 * inverse0, m1 * inverse1
         push, drag = push + half * (m1 * out - m0 * into), half * (s1 * out - s0 * into)
     return mass, push, drag
 
 
 @numba.njit(cache=True, forceinline=True, error_model="numpy")
-def _bent(low, high, mean, ratio, g, dry, system):  # type: ignore[no-untyped-def]
+def _bent(low, high, mean, inverse, ratio, g, system):  # type: ignore[no-untyped-def]
     """Edges with what a parabola between them has beyond a line: ∓ ¼ν A δ² + (νA)²/6 δ², with its second difference δ²,
-    ν = τ/Δx and the Jacobian A of the flux along the axis."""
+    ν = τ/Δx and the Jacobian A of the flux along the axis; ``inverse`` is 1/h, or 0 where the bed is dry."""
     (h, m, s), waves = mean, 0.0 if system == MOMENTUM else 1.0
     along, side = 0.0 * h, 0.0 * h
     if system != GRAVITY:
-        along, side = velocity(m, h, dry), velocity(s, h, dry)
+        along, side = m * inverse, s * inverse
     force = waves * g * h - along * along
     d0, d1 = 6.0 * (low[0] + high[0]) - 12.0 * h, 6.0 * (low[1] + high[1]) - 12.0 * m
     d2 = 6.0 * (low[2] + high[2]) - 12.0 * s
@@ -106,8 +107,9 @@ def _half_step(v, start, first, count, width, plane, ratio, g, dry, system, kind
             s_edges = edges_of(cells_around(v, cells + x, 1), kind)
         near, far = (h_edges[0], m_edges[0], s_edges[0]), (h_edges[1], m_edges[1], s_edges[1])
         mass, push, drag = _change(near, far, 0.5 * ratio[1], g, dry, system)
+        inverse = velocity(filled(1.0), h, dry) if bent and system != GRAVITY else filled(0.0)
         if bent:
-            near, far = _bent(near, far, along, ratio[1], g, dry, system)
+            near, far = _bent(near, far, along, inverse, ratio[1], g, system)
         if plane:
             before, after = load(v, x - width), load(v, x + width)
             least, most = minimum(least, minimum(before, after)), maximum(most, maximum(before, after))
@@ -120,7 +122,7 @@ def _half_step(v, start, first, count, width, plane, ratio, g, dry, system, kind
             more, shove, pull = _change(under, upper, 0.5 * ratio[0], g, dry, system)
             mass, push, drag = mass + more, push + pull, drag + shove
             if bent:
-                under, upper = _bent(under, upper, over, ratio[0], g, dry, system)
+                under, upper = _bent(under, upper, over, inverse, ratio[0], g, system)
             under, upper = _later(under, upper, over, mass, drag, push, most - STEEP * least, bent)
             put_state(below, k, 1, across if system != GRAVITY else 0, under)
             put_state(above, k, 1, across if system != GRAVITY else 0, upper)

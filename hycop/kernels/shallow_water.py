@@ -59,7 +59,7 @@ def _rate(v, first, last, n, origin, width, dx, g, dry, system):  # type: ignore
     least = 0.0 if system == BOTH else TINY
     thin, thick = 1.0 / dx[1], 1.0 / dx[0] if channels == 3 else 0.0
     most, lost = np.zeros(LANES), np.zeros(LANES)
-    fastest, odd = load(most, 0), load(lost, 0)
+    fastest, odd, deepest = load(most, 0), load(lost, 0), filled(0.0)
     for i in range(first, last):
         start = origin + i * width
         for k in range(0, n - n % LANES, LANES):
@@ -68,9 +68,9 @@ def _rate(v, first, last, n, origin, width, dx, g, dry, system):  # type: ignore
             rate = filled(0.0)
             if system != GRAVITY:
                 rate = where_positive(h - dry, drift / h, 0.0) * (absolute(m) * thin + absolute(across) * thick)
-            if system != MOMENTUM:
+            if system == BOTH:
                 rate = rate + square_root(waves * h) * (thin + thick)
-            fastest = maximum(fastest, rate)
+            deepest, fastest = maximum(deepest, h), maximum(fastest, rate)
             # the difference of a number and itself is NaN for all that is not finite
             odd = odd + where_positive(least - h, 1.0, 0.0) + ((h - h) + (rate - rate) + (m - m) + (across - across))
         for k in range(n - n % LANES, n):
@@ -79,6 +79,8 @@ def _rate(v, first, last, n, origin, width, dx, g, dry, system):  # type: ignore
             rate = drifting + sqrt(waves * h) * (thin + thick)
             lost[0] += (1.0 if h < least else 0.0) + ((rate - rate) + (m - m) + (across - across))
             most[0] = max(most[0], rate)
+    if system == GRAVITY:  # the fastest waves are where the water is deepest: one root for all
+        fastest = square_root(waves * deepest) * (thin + thick)
     found, wrong = most[0], lost[0]
     store(most, 0, fastest)
     store(lost, 0, odd)

@@ -19,6 +19,18 @@ def velocity(m, h, dry):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
+def inverses(h0, h1, dry, system):  # type: ignore[no-untyped-def]
+    """1/h0 and 1/h1 by one division, which takes as long as a dozen products; 0 where the bed is dry, as it may be only
+    where both processes act."""
+    if system != BOTH:
+        both = 1.0 / (h0 * h1)
+        return h1 * both, h0 * both
+    wet0, wet1 = where_positive(h0 - dry, h0, 1.0), where_positive(h1 - dry, h1, 1.0)
+    both = 1.0 / (wet0 * wet1)
+    return where_positive(h0 - dry, wet1 * both, 0.0), where_positive(h1 - dry, wet0 * both, 0.0)
+
+
+@numba.njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
 def _gravity_flux(left, right, g):  # type: ignore[no-untyped-def]
     """Rusanov's flux of (m, ½gh²): of the two waves ±√(gh) it resolves both. Momentum along the face stays."""
     (h0, m0, _), (h1, m1, _) = left, right
@@ -34,8 +46,9 @@ def _momentum_flux(left, right):  # type: ignore[no-untyped-def]
     Momentum along the face goes with what flows out of its own side, the sum of both where they collide.
     """
     (h0, m0, s0), (h1, m1, s1) = left, right
+    inverse0, inverse1 = inverses(h0, h1, 0.0, MOMENTUM)
     ahead, back = maximum(m0, 0.0), minimum(m1, 0.0)
-    out, into = ahead / h0, back / h1
+    out, into = ahead * inverse0, back * inverse1
     return filled(0.0), maximum(ahead * out, back * into), out * s0 + into * s1
 
 
@@ -44,7 +57,8 @@ def _shallow_water_flux(left, right, g, dry):  # type: ignore[no-untyped-def]
     """HLLC (Toro, Shock-Capturing Methods for Free-Surface Shallow Flows, 2001): HLL with Einfeldt's speeds, and those
     of a dry bed next to one, for depth and normal momentum; momentum along the face goes with the mass."""
     (h0, m0, s0), (h1, m1, s1) = left, right
-    u0, u1 = velocity(m0, h0, dry), velocity(m1, h1, dry)
+    inverse0, inverse1 = inverses(h0, h1, dry, BOTH)
+    u0, u1 = m0 * inverse0, m1 * inverse1
     c0, c1 = square_root(g * h0), square_root(g * h1)
     mean = (c0 * u0 + c1 * u1) / (c0 + c1 + 1e-300)
     c = square_root(0.5 * g * (h0 + h1))
@@ -56,7 +70,7 @@ def _shallow_water_flux(left, right, g, dry):  # type: ignore[no-untyped-def]
     mass = scale * (fast * q0 - slow * q1 + fast * slow * (h1 - h0))
     push0, push1 = q0 * u0 + 0.5 * g * (h0 * h0), q1 * u1 + 0.5 * g * (h1 * h1)
     push = scale * (fast * push0 - slow * push1 + fast * slow * (q1 - q0))
-    return mass, push, mass * where_positive(mass, velocity(s0, h0, dry), velocity(s1, h1, dry))
+    return mass, push, mass * where_positive(mass, s0 * inverse0, s1 * inverse1)
 
 
 @numba.njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
