@@ -261,10 +261,16 @@ def _coarsened(query: Query, factor: int) -> Query:
     return Query(restrict(query.u0, shape), setting, query.time)
 
 
+def _levels(refinement: int) -> list[int]:
+    """2, 4, … and the refinement itself. Each is asked for: within the cells of a coarse query jumps are not seen, and
+    errors of the finest grids fall faster than those of the query will."""
+    return [*(2**level for level in range(1, refinement.bit_length()) if 2**level < refinement), refinement]
+
+
 def _choice(model: Model, rivals: Mapping[str, Primitive], coarse: Query) -> tuple[str, int]:
     """What solves one query, as a name and a refinement: first the grid, by the cheapest unsplit solver (the judge) on
-    it and on finer ones, then the cheapest solver that is as good there as the best. Errors are distances to the
-    judge's answer on a grid twice as fine."""
+    ever finer ones while each is worth its work, then the cheapest solver that is as good there as the best. Errors are
+    distances to the judge's answer on a grid twice as fine."""
     runs: dict[tuple[str, int], Outcome | None] = {}
 
     def run(name: str, refinement: int) -> Outcome | None:
@@ -285,8 +291,11 @@ def _choice(model: Model, rivals: Mapping[str, Primitive], coarse: Query) -> tup
     if not plain:
         return "", model.refinement
     judge = min(plain, key=plain.__getitem__)
-    refined = model.refinement
-    grid = refined if error(judge, 1) >= refined**LEAST_ORDER * error(judge, refined) else 1
+    grid = 1
+    for finer in _levels(model.refinement):
+        if not error(judge, grid) >= (finer / grid) ** LEAST_ORDER * error(judge, finer):
+            break
+        grid = finer
     known = {name: error(name, grid) for name in ("", *rivals)}
     best = min(known.values())
     if not np.isfinite(best):

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from hycop.boundary import PLAIN, Boundaries, checked_boundary, kinds_of
 from hycop.errors import InvalidInputError
-from hycop.kernels.finite import finite
+from hycop.kernels.finite import finite, started
 
 Array = npt.NDArray[Any]
 T = TypeVar("T")
@@ -53,6 +53,7 @@ def all_finite(values: Array) -> bool:
         return all(map(isfinite, values.ravel().tolist()))
     if values.dtype not in COMPILED:
         return bool(np.isfinite(values).all())
+    started()
     return bool(finite(np.asarray(values).reshape(-1)))
 
 

@@ -62,6 +62,12 @@ def test_a_jump_is_not_refined_and_a_smooth_state_is(walls: HyCOP) -> None:
     assert np.isfinite(answer.error).all() and answer.untrusted.all()
 
 
+def test_a_jump_is_not_refined_by_a_model_of_fine_grids(walls: HyCOP) -> None:
+    """Between fine grids errors fall fast, because jumps hide within the cells of the coarse query."""
+    fine = HyCOP.of(replace(walls.model, refinement=4))
+    assert fine.answer(question(fine, [dam(), hill()])).refinement.tolist() == [1, 4]
+
+
 def test_queries_do_not_depend_on_their_neighbours(walls: HyCOP) -> None:
     query = question(walls, [hill(), dam(), hill()])
     together = walls.answer(query)

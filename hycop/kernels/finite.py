@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+from functools import cache
 from typing import Any
 
 import numba
@@ -18,3 +20,16 @@ def finite(values: Array) -> bool:
     for i in range(values.size):
         wrong += not abs(values[i]) < np.inf
     return wrong == 0
+
+
+@cache
+def started() -> None:
+    """Calls the kernel once, without collections of garbage. It is mostly the first of all, with which Numba loads every
+    function that it knows, and a third of that time would go into a search of modules for garbage."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        finite(np.zeros(1))
+    finally:
+        if collects:
+            gc.enable()

@@ -24,11 +24,12 @@ def moments(
     """
     across, modes = np.empty((1, rows.size, stack.shape[2])), np.empty((1, rows.size, columns.size))
     sums, weighted = np.empty(columns.size), np.empty(columns.size)
+    first = np.int64(0)  # 0 alone is a type of its own, for which functions would be compiled once more
     for sample in range(out.shape[0]):
         out[sample] = 0.0
         for plane in range(planes.size):
-            product(left, 0, stack, sample * planes.size + plane, across, 0)
-            product(across, 0, right, 0, modes, 0)
+            product(left, first, stack, sample * planes.size + plane, across, first)
+            product(across, first, right, first, modes, first)
             if plane == 0:
                 out[sample, 0] = modes[0, 0, 0] / cells
                 modes[0, 0, 0] = 0.0

@@ -72,13 +72,13 @@ def _run(
                 values[i] = known[sample, i]
         else:
             into_blocks(u0, sample, blocks)
-        at = 0
+        at = np.int64(0)  # 0 alone is a type of its own, for which functions would be compiled once more
         for k in range(moves.shape[1]):
             if moves[program, k] == CONVOLUTION:
                 at = exponents(rates, sample, durations, program, k, lines, at, column_modes)
                 at = exponents(first_rates, sample, durations, program, k, lines, at, row_modes)
         complex_exponentials(lines, -(-at // LANES) * LANES)
-        at = 0
+        at = np.int64(0)
         for k in range(moves.shape[1]):
             move = moves[program, k]
             if move == END:

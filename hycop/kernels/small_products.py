@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import llvmlite.binding
 import numba
+import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
 from numba.core import cgutils, types
@@ -142,11 +143,11 @@ def product(a: Array, i: int, b: Array, j: int, out: Array, k: int) -> None:
 def times(stack: Array, matrix: Array, out: Array) -> None:
     """out[i] = stack[i]·matrix[0]."""
     for i in range(stack.shape[0]):
-        product(stack, i, matrix, 0, out, i)
+        product(stack, i, matrix, np.int64(0), out, i)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def times_from_left(matrix: Array, stack: Array, out: Array) -> None:
     """out[i] = matrix[0]·stack[i]."""
     for i in range(stack.shape[0]):
-        product(matrix, 0, stack, i, out, i)
+        product(matrix, np.int64(0), stack, i, out, i)
