@@ -24,8 +24,8 @@ def finite(values: Array) -> bool:
 
 @cache
 def started() -> None:
-    """Calls the kernel once, without collections of garbage. It is mostly the first of all, with which Numba loads every
-    function that it knows, and a third of that time would go into a search of modules for garbage."""
+    """Calls the kernel once, without collections of garbage. It is mostly the first of all, with which Numba loads all
+    functions that it knows, and a third of that time would go into a search of modules for garbage."""
     collects = gc.isenabled()
     gc.disable()
     try:
