@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import as_strided
 
-from hycop.kernels.lanes import LANES, aligned, load, store
+from hycop.kernels.lanes import LANES, aligned, load, of_any_layout, store
 from hycop.kernels.small_products import product
 
 Array = npt.NDArray[Any]
@@ -120,7 +120,10 @@ def workspace(channels: int, p: int, q: int, n: int, m: int, dtype: Any):  # typ
     flat, other = aligned(channels * q * p * size, dtype), aligned(p * size, dtype)
     parts, stack = flat.reshape(channels, q * p, size), flat.reshape(channels * q * p, n, m)
     tall, tall_other = flat.reshape(channels * q, p * n, m), other.reshape(1, p * n, m)
-    return flat.reshape(channels, q, p, n, m), flat, parts, stack, tall, other.reshape(p, n, m), tall_other
+    blocks, of_blocks = flat.reshape(channels, q, p, n, m), other.reshape(p, n, m)
+    # one product of blocks is compiled, also for the matrices on their left, and another one of column parts: each is
+    # called in one place, and so it becomes a part of the loop
+    return blocks, flat, parts, of_any_layout(stack), tall, of_any_layout(of_blocks), tall_other
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -156,7 +159,7 @@ def multiply(
             for i in range(p * n):
                 for column in range(m):
                     tall_other[0, i, column] = tall[j, i, column]
-        product(tall_other, 0, right, j - channel * q, tall, j)
+        product(tall_other, np.int64(0), right, j - channel * q, tall, j)
     butterfly(parts, channel)
 
 

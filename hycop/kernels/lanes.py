@@ -18,6 +18,7 @@ import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.datamodel import models
+from numba.core.imputils import impl_ret_borrowed
 from numba.core.typing.templates import ConcreteTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, register_model
 
@@ -181,6 +182,17 @@ def store(typing: Any, array: Any, index: Any, vector: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(array, types.intp, lanes), generate
+
+
+@compiled
+def of_any_layout(typing: Any, array: Any) -> Any:
+    """The array by a type that does not tell how it lies in memory: functions of it are compiled once for all of them.
+    To be called outside loops, because references to it are counted."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return impl_ret_borrowed(context, builder, signature.return_type, values[0])
+
+    return array.copy(layout="A", readonly=False)(array), generate
 
 
 @numba.njit(cache=True, nogil=True, inline="always")

@@ -8,6 +8,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from hycop.kernels.lanes import of_any_layout
 from hycop.kernels.small_products import product
 
 Array = npt.NDArray[Any]
@@ -24,12 +25,14 @@ def moments(
     """
     across, modes = np.empty((1, rows.size, stack.shape[2])), np.empty((1, rows.size, columns.size))
     sums, weighted = np.empty(columns.size), np.empty(columns.size)
+    from_left, states, half_done = of_any_layout(left), of_any_layout(stack), of_any_layout(across)
+    from_right, done = of_any_layout(right), of_any_layout(modes)
     first = np.int64(0)  # 0 alone is a type of its own, for which functions would be compiled once more
     for sample in range(out.shape[0]):
         out[sample] = 0.0
         for plane in range(planes.size):
-            product(left, first, stack, sample * planes.size + plane, across, first)
-            product(across, first, right, first, modes, first)
+            product(from_left, first, states, sample * planes.size + plane, half_done, first)
+            product(half_done, first, from_right, first, done, first)
             if plane == 0:
                 out[sample, 0] = modes[0, 0, 0] / cells
                 modes[0, 0, 0] = 0.0
