@@ -26,8 +26,9 @@ class Dictionary(Mapping[str, Primitive]):
     """An ordered, immutable collection name → primitive.
 
     It also finds, by their names, the exponential integrators that its own primitives make together
-    (``ExponentialRungeKutta``): ``dictionary["ETDRK4x8(linear+nonlinear)"]`` takes eight steps of ETDRK4. Programs may
-    use them; they are no entries of the dictionary.
+    (``ExponentialRungeKutta``): ``dictionary["ETDRK4x8(linear+nonlinear)"]`` takes eight steps of ETDRK4. And it finds
+    what stands ``beside``: solvers of the whole equation by their names. Programs may use both; they are no entries of
+    the dictionary, and nothing is composed of them.
 
     >>> from hycop.primitives import ExactLogistic, Rk4Logistic
     >>> one = Dictionary({"reaction": ExactLogistic()})
@@ -36,12 +37,12 @@ class Dictionary(Mapping[str, Primitive]):
     (Dictionary(reaction=ExactLogistic()), frozenset({'reaction'}))
     """
 
-    __slots__ = ("_primitives", "_unsplit")
+    __slots__ = ("_primitives", "_unsplit", "beside")
 
-    def __init__(self, primitives: Mapping[str, Primitive]) -> None:
+    def __init__(self, primitives: Mapping[str, Primitive], beside: Mapping[str, Primitive] | None = None) -> None:
         if not primitives:
             raise InvalidInputError("a dictionary needs at least one primitive")
-        for name, primitive in primitives.items():
+        for name, primitive in (*primitives.items(), *(beside or {}).items()):
             if not name or not isinstance(name, str):
                 raise InvalidInputError(f"primitive name {name!r}: a non-empty text is needed")
             if isinstance(primitive, type):
@@ -54,14 +55,17 @@ class Dictionary(Mapping[str, Primitive]):
                     f"'{name}' ({type(primitive).__name__}) is not a primitive: it lacks {', '.join(missing)}"
                 )
         self._primitives = MappingProxyType(dict(primitives))
+        self.beside: Mapping[str, Primitive] = MappingProxyType(dict(beside or {}))
         self._unsplit: dict[str, Primitive] = {}  # those that were asked for
 
-    def __reduce__(self) -> tuple[type[Dictionary], tuple[dict[str, Primitive]]]:
-        return Dictionary, (dict(self._primitives),)  # a read-only view does not travel to other processes
+    def __reduce__(self) -> tuple[type[Dictionary], tuple[dict[str, Primitive], dict[str, Primitive]]]:
+        return Dictionary, (dict(self._primitives), dict(self.beside))  # read-only views do not travel to processes
 
     def __getitem__(self, name: str) -> Primitive:
         if name in self._primitives:
             return self._primitives[name]
+        if name in self.beside:
+            return self.beside[name]
         if name not in self._unsplit:
             self._unsplit[name] = self._made(name)
         return self._unsplit[name]
@@ -71,7 +75,7 @@ class Dictionary(Mapping[str, Primitive]):
         match = UNSPLIT.fullmatch(name) if isinstance(name, str) else None
         parts = match[3].split("+") if match else ()
         if match is None or not all(part in self for part in parts):
-            raise UnknownNameError("primitive", str(name), self._primitives, "(names of this dictionary)")
+            raise UnknownNameError("primitive", str(name), self.everything, "(names of this dictionary)")
         # primitives stand above the dictionary in the house; few programs have an unsplit solver
         kind = import_module("hycop.primitives.exponential").ExponentialRungeKutta
         return cast(Primitive, kind(tuple(self[part] for part in parts), int(match[1]), int(match[2])))
@@ -101,6 +105,11 @@ class Dictionary(Mapping[str, Primitive]):
     def names(self) -> tuple[str, ...]:
         return tuple(self._primitives)
 
+    @property
+    def everything(self) -> Mapping[str, Primitive]:
+        """Its primitives, and what stands beside them."""
+        return {**self._primitives, **self.beside}
+
     def names_in(self, steps: Iterable[str]) -> tuple[str, ...]:
         """The names of programs that have these steps: its own, and those of unsplit solvers."""
         more = [name for name in dict.fromkeys(steps) if name not in self]
@@ -114,22 +123,35 @@ class Dictionary(Mapping[str, Primitive]):
         return frozenset().union(*(primitive.advances for primitive in self.values()))
 
     def fingerprint(self) -> str:
-        """SHA-256 of the names and fingerprints of the primitives, in order."""
-        lines = (f"{len(name)} {name} {fingerprint(primitive)}" for name, primitive in self.items())
+        """SHA-256 of the names and fingerprints of the primitives, in order, and of what stands beside them."""
+        lines = (f"{len(name)} {name} {fingerprint(primitive)}" for name, primitive in self.everything.items())
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
     def adding(self, name: str, primitive: Primitive) -> Dictionary:
-        if name in self:
+        if name in self.everything:
             raise InvalidInputError(f"primitive '{name}' is there already; use swapping to replace it")
-        return Dictionary({**self, name: primitive})
+        return Dictionary({**self, name: primitive}, self.beside)
 
     def without(self, name: str) -> Dictionary:
         self[name]
-        return Dictionary({key: primitive for key, primitive in self.items() if key != name})
+        return Dictionary({key: primitive for key, primitive in self.items() if key != name}, self.beside)
 
     def swapping(self, name: str, primitive: Primitive) -> Dictionary:
         self[name]
-        return Dictionary({key: primitive if key == name else old for key, old in self.items()})
+        return Dictionary(
+            {key: primitive if key == name else old for key, old in self.items()},
+            {key: primitive if key == name else old for key, old in self.beside.items()},
+        )
+
+    def with_beside(self, name: str, solver: Primitive) -> Dictionary:
+        """The same primitives, and a solver of the whole equation beside them."""
+        if name in self:
+            raise InvalidInputError(f"primitive '{name}' is there already")
+        return Dictionary(self._primitives, {name: solver})
+
+    def alone(self) -> Dictionary:
+        """The same primitives with nothing beside them."""
+        return Dictionary(self._primitives) if self.beside else self
 
     def check_boundaries(self, names: tuple[str, ...], grid: Grid) -> None:
         """Refuses primitives that cannot handle the boundaries of a grid, and names those that can."""

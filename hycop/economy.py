@@ -69,7 +69,7 @@ def parts_of(model: Model, query: Query) -> list[Part]:
     factor = _factor(query.grid.shape) if model.economical else 1
     plain = factor > 1 and not query.setting.fields  # a coarse field is another field
     rivals = rivals_of(model, query.grid.boundary) if plain else {}
-    if not rivals:
+    if not rivals or not query.batch:
         return [Part(np.arange(query.batch), model)]
     groups: dict[tuple[str, int], list[int]] = {}
     outside = _outside(model, query)
@@ -217,7 +217,9 @@ def rivals_of(model: Model, boundary: Sequence[str]) -> dict[str, Primitive]:
     for label, (name, one) in unsplit_solvers(model.equation).items():
         if fingerprint(one) not in own and set(boundary) <= boundaries_of(one):
             distinct = f"{name} ({label})" if name in found else name
-            found[f"{distinct}'" if distinct in model.dictionary else distinct] = one
+            while distinct in found or distinct in model.dictionary.everything:
+                distinct += "'"
+            found[distinct] = one
     return found
 
 

@@ -304,7 +304,7 @@ def _outcome(
     if members > 1:
         query = query.take(np.tile(np.arange(queries), members))
     states, work = np.empty_like(query.u0), np.empty(query.batch)
-    part = max(1, int(memory // (_COPIES * query.u0[:1].nbytes * refinement**query.grid.axes)))
+    part = max(1, int(memory // max(1, _COPIES * query.u0[:1].nbytes * refinement**query.grid.axes)))
     for start in range(0, query.batch, part):
         chosen = slice(start, start + part)
         fine = refined_query(query.take(chosen), refinement)
@@ -313,6 +313,8 @@ def _outcome(
         except SampleError as error:
             raise error.at((start + error.sample) % queries) from None
         states[chosen], work[chosen] = restrict(done.states, query.grid.shape), done.work
+    still = ~programs.durations.any(axis=1)
+    states[still] = query.u0[still]  # not reconstructed and averaged
     return Outcome(states, work)
 
 
@@ -380,7 +382,7 @@ def trace(
     dtype = np.float64 if fine and refinement > 1 else query.u0.dtype
     states = np.empty((query.batch, len(kept), query.u0.shape[1], *grid.shape), dtype=dtype)
     work = np.zeros(programs.ops.shape)
-    part = max(1, int(memory // (2 * _COPIES * query.u0[:1].nbytes * refinement**query.grid.axes)))
+    part = max(1, int(memory // max(1, 2 * _COPIES * query.u0[:1].nbytes * refinement**query.grid.axes)))
     for start in range(0, query.batch, part):
         chosen = slice(start, start + part)
         asked = query.take(chosen) if refinement == 1 else refined_query(query.take(chosen), refinement)
@@ -391,6 +393,9 @@ def trace(
                     states[chosen, place] = u if u.shape[2:] == grid.shape else restrict(u, grid.shape)
         except SampleError as error:
             raise error.at(start + error.sample) from None
+    if not fine:
+        still = ~programs.durations.any(axis=1)
+        states[still] = query.u0[still, None]
     return Trace(programs, kept, states, work)
 
 

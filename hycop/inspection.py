@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from hycop.data import Dataset
 from hycop.data.blocks import joined
 from hycop.dictionary import Dictionary
+from hycop.economy import only_part
 from hycop.errors import InvalidInputError, SampleError
 from hycop.execution import measure, simplify
 from hycop.executors import Executor
@@ -59,9 +60,10 @@ def inspected(
     one = query.take(slice(0, 1))
     features: Mapping[str, Array] = {}
     if isinstance(writer, HyCOP):
-        model = writer.model
-        dictionary, refinement = dictionary or model.dictionary, model.refinement
-        programs, values, _ = replace(model, dictionary=dictionary).compose(one)
+        model = writer.model if dictionary is None else writer.model.composing(dictionary)
+        model = only_part(model, one)
+        dictionary, refinement = model.dictionary, model.refinement
+        programs, values, _ = model.compose(one)
         one = model.corrected(one)
         features = dict(zip(model.scope.view.features.names, values.features[0], strict=True))
     else:

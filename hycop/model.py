@@ -17,7 +17,7 @@ from hycop.errors import InvalidInputError, InvalidSampleError
 from hycop.estimation import GRADING, Calibration, Ladder, calibrated, estimate
 from hycop.execution import Outcome, measure, run, run_and_meter
 from hycop.features import Observed
-from hycop.grid import Array, changed
+from hycop.grid import Array, Grid, changed
 from hycop.metrics import rel_l2
 from hycop.pde import Equation
 from hycop.policy import Inputs, Policy, SlotPolicy, exact_covers
@@ -235,7 +235,7 @@ class Model:
         """A program for each query, to run with the model's dictionary or with another that has the same names."""
         if self.corrections:
             return self.uncorrected.programs(self.corrected(query), dictionary)
-        model = self if dictionary is None else replace(self, dictionary=dictionary)
+        model = self if dictionary is None else self.composing(dictionary)
         seen = Observed(query, self.equation)
         values = self.scope.view.values(seen)
         barred = barred_primitives(model.dictionary, query)
@@ -291,9 +291,14 @@ class Model:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the steps of its programs: those of the dictionary, and that of the gate's unsplit solver."""
-        own, scheme = self.dictionary.names, self.gate.scheme
+        own, scheme = (*self.dictionary, *self.dictionary.beside), self.gate.scheme
         used = isinstance(scheme, Unsplit) and scheme.fits(self.dictionary)
         return (*own, scheme.step_of(self.dictionary)) if used else own  # type: ignore[union-attr]
+
+    def used(self, grid: Grid) -> tuple[str, ...]:
+        """The primitives that answer on a grid: those of the dictionary, or the one that is used instead."""
+        whole = self.gate.instead
+        return self.dictionary.names if whole is None or self.gate.composes(self.dictionary, grid) else (whole,)
 
     def segments(self, seen: Observed) -> Array:
         """Number of equal segments of each query time: enough that none is longer than in training, times
@@ -312,13 +317,18 @@ class Model:
             )
         return segments.astype(np.int64)
 
+    def composing(self, dictionary: Dictionary) -> Model:
+        """The model with other primitives of the same names. Without the solver that is used instead, it composes."""
+        known = self.gate.instead is None or self.gate.instead in dictionary.beside
+        return replace(self if known else self.composition(), dictionary=dictionary)
+
     def composition(self) -> Model:
         """The model whose programs are compositions, where a solver of the whole equation is used instead."""
         if self.gate.instead is None:
             return self
         return replace(
             self,
-            dictionary=self.dictionary.without(self.gate.instead),
+            dictionary=self.dictionary.alone(),
             gate=self.gate.of_compositions(),
             refinement=self.record.config.refinement,
             calibration=None,
@@ -353,7 +363,7 @@ class Model:
             ("box", f"{' x '.join(f'{length:g}' for length in self.box.lengths)}, {', '.join(self.box.boundary)}"),
             *(
                 ("dictionary" if not index else "", f"{name}: {primitive!r}")
-                for index, (name, primitive) in enumerate(self.dictionary.items())
+                for index, (name, primitive) in enumerate(self.dictionary.everything.items())
             ),
             ("policy", f"{self.theta.size} parameters; it sees {', '.join(view.features.names) or 'nothing'}"),
             *([] if typical is None else [("program", f"{typical}   (typical query, durations as shares of T)")]),

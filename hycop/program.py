@@ -78,10 +78,9 @@ class Program:
         """
         steps = []
         for part in re.split(r"→|->|,|;", text):
-            words = part.split()
             try:
-                name, duration = words
-                steps.append((name, float(duration)))
+                name, duration = part.rsplit(maxsplit=1)  # names may have blanks
+                steps.append((name.strip(), float(duration)))
             except ValueError:
                 raise InvalidInputError(
                     f"program step '{part.strip()}': a primitive and a duration are needed, as 'advection 0.1'"

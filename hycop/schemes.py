@@ -94,7 +94,8 @@ class Scheme:
         """One program per query, all of the same pattern."""
         self.check(dictionary)
         names = process_order(_part(dictionary, self.cover), query.setting, self.outer)
-        index = [dictionary.names.index(name) for name in names]
+        every = dictionary.names_in(names)
+        index = [every.index(name) for name in names]
         ops: list[int] = []
         fractions: list[float] = []
         for k, weight in enumerate(self.weights * self.substeps):
@@ -107,9 +108,7 @@ class Scheme:
                     ops.append(op)
                     fractions.append(weight / self.substeps)
         batch = query.batch
-        return ProgramBatch(
-            dictionary.names, np.tile(ops, (batch, 1)), np.asarray(query.time)[:, None] * np.asarray(fractions)
-        )
+        return ProgramBatch(every, np.tile(ops, (batch, 1)), np.asarray(query.time)[:, None] * np.asarray(fractions))
 
 
 @dataclass(frozen=True)

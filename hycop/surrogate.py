@@ -106,9 +106,11 @@ class HyCOP:
         train on from, without a new search. A terminal shows progress unless ``verbose`` is False; ``report`` is called
         after every step."""
         given, begin = _checked_source(self, source), _first_policy(warm_start)
-        run = Run(Source(given, held_out, self.equation), self.dictionary, seed, folder, resume, force, executor)
+        parts = self.dictionary.alone()
+        run = Run(Source(given, held_out, self.equation), parts, seed, folder, resume, force, executor)
         with run.prepared(preset, settings, report, verbose) as (task, config, tell):
             self._model = run.learned(task, config, tell, run.folder, begin)
+        self.dictionary = self._model.dictionary
         return self
 
     def front(
@@ -131,7 +133,8 @@ class HyCOP:
         process on the query's own grid to the most that ``refinement`` and ``max_steps`` (and ``max_work``) allow. In a
         ``folder`` each model has a folder of its own."""
         given = _checked_source(self, source)
-        run = Run(Source(given, held_out, self.equation), self.dictionary, seed, folder, resume, force, executor)
+        parts = self.dictionary.alone()
+        run = Run(Source(given, held_out, self.equation), parts, seed, folder, resume, force, executor)
         models: list[HyCOP] = []
         with run.prepared(preset, settings, report, verbose) as (task, config, tell):
             for index, level in enumerate(front_levels(task, config, points)):

@@ -68,17 +68,21 @@ def swap(
     grid = Grid.box((1,) * before.box.axes, before.box.lengths, before.box.boundary)
     after = grid if boundary is None else grid.with_boundary(boundary)
     changes = [] if after.boundary == grid.boundary else [f"boundary {grid.boundary_name} → {after.boundary_name}"]
-    if before.gate.instead is not None and (
-        before.gate.composes(before.dictionary, after) or {*(primitives or {})} - {before.gate.instead}
-    ):
-        changes.append(f"programs are compositions, no longer steps of {before.gate.instead}")
+    found = {name: _found(name, other, before.dictionary[name], offered) for name, other in (primitives or {}).items()}
+    found = {name: one for name, one in found.items() if fingerprint(one) != fingerprint(before.dictionary[name])}
+    instead = before.gate.instead
+    if instead is not None and (before.gate.composes(before.dictionary, after) or {*found} - {instead}):
+        if instead in found:
+            raise IncompatibleError(
+                f"primitive '{instead}': it answers instead of compositions, which other primitives are for; swap it "
+                "alone"
+            )
+        changes.append(f"programs are compositions, no longer steps of {instead}")
         before = before.composition()
     dictionary = before.dictionary
-    for name, other in (primitives or {}).items():
-        chosen = _found(name, other, dictionary[name], offered)
-        if fingerprint(chosen) != fingerprint(dictionary[name]):
-            changes.append(f"primitive {name}: {_shown(dictionary[name])} → {_shown(chosen)}")
-            dictionary = dictionary.swapping(name, chosen)
+    for name, chosen in found.items():
+        changes.append(f"primitive {name}: {_shown(dictionary[name])} → {_shown(chosen)}")
+        dictionary = dictionary.swapping(name, chosen)
     for name in dictionary:
         if not after.boundary_kinds <= boundaries_of(dictionary[name]):
             best = _able(dictionary, name, offered, after, auto)
@@ -91,7 +95,7 @@ def swap(
         changes.append(f"programs cut {finer} times as finely as their length asks for; before {before.substeps} times")
     if not changes:
         raise InvalidInputError("nothing to swap: give another boundary, primitive or substeps than the model has")
-    free = primitives is None and substeps is None and after.boundary != before.scope.boundary
+    free = not primitives and substeps is None and after.boundary != before.scope.boundary
     if free and rivals_of(before, after.boundary):
         changes.append("large queries are solved by what is worth its work, as a coarse version of them tells")
     made = _with_parts(before, dictionary, after.boundary, finer, changes)
@@ -102,9 +106,9 @@ def _with_parts(
     before: Model, dictionary: Dictionary, boundary: tuple[str, ...], substeps: int, changes: Sequence[str]
 ) -> Model:
     scope, record = before.scope, before.record
-    known = [name for name in before.dictionary if name not in scope.untrained]
-    trained = {**{name: fingerprint(before.dictionary[name]) for name in known}, **scope.fingerprints}
-    others = tuple(name for name in dictionary if fingerprint(dictionary[name]) != trained.get(name))
+    known = {name: one for name, one in before.dictionary.everything.items() if name not in scope.untrained}
+    trained = {**{name: fingerprint(one) for name, one in known.items()}, **scope.fingerprints}
+    others = tuple(name for name, one in dictionary.everything.items() if fingerprint(one) != trained.get(name))
     return replace(
         before,
         box=replace(before.box, boundary=boundary),

@@ -12,8 +12,11 @@ import pytest
 import hycop
 from hycop.data import Dataset
 from hycop.diagnosis.naming import base_dictionary
-from hycop.errors import HyCOPError
+from hycop.economy import rivals_of
+from hycop.errors import HyCOPError, IncompatibleError, InvalidInputError
+from hycop.evaluation import SPLITTING
 from hycop.execution import measure, run
+from hycop.experiments.trial import Trial
 from hycop.primitives import MusclAdvection
 from hycop.surrogate import HyCOP
 from hycop.training.config import TrainingConfig
@@ -64,6 +67,42 @@ def test_its_composition_is_what_is_trained_when_it_must_not_answer(model: HyCOP
     assert static is not None and set(static.dictionary) == set(PROBLEM.dictionary)
 
 
+def test_its_dictionary_finds_it_but_composes_without_it(model: HyCOP, data: Dataset, tmp_path: Path) -> None:
+    query, instead = data.query, str(model.model.gate.instead)
+    model.save(tmp_path / "model")
+    for each in (model, HyCOP.load(tmp_path / "model")):
+        assert set(each.dictionary) == set(PROBLEM.dictionary) and list(each.dictionary.beside) == [instead]
+        programs = each.programs(query)
+        states = run(programs, each.dictionary, query, refinement=each.model.refinement)
+        np.testing.assert_array_equal(states, model.solve(query).states)
+        assert hycop.Program.parse(str(programs[0])) == hycop.Program.of((instead, 0.3))
+        other = each.programs(query, PROBLEM.dictionaries["muscl"])
+        assert {step.primitive for step in other[0]} <= set(PROBLEM.dictionary)
+    again = HyCOP(model.dictionary).fit(PROBLEM, refinement=1, verbose=False, warm_start=model, **SMALL)
+    assert again.model.composition().dictionary.names == PROBLEM.dictionary.names
+
+
+def test_evaluation_compares_with_compositions(model: HyCOP, data: Dataset) -> None:
+    trial = Trial.of(PROBLEM, model, compare=True, schemes=["strang"])
+    rows = {(row.method, row.metric): row for row in trial.rows([[data]])}
+    static = model.model.static()
+    assert static is not None
+    error = hycop.metrics.rel_l2(HyCOP.of(static).solve(data.query).states, data.truth, data.query.setting).mean()
+    assert rows["static", "rel_l2"].value == error and ("static", SPLITTING) in rows
+    assert rows["HyCOP", "rel_l2"].dictionary == model.model.gate.whole and ("HyCOP", SPLITTING) not in rows
+    assert len({method for method, _ in rows} - {"HyCOP", "static", "Strang"}) > 3
+    assert rows["Strang", "rel_l2"].dictionary == "weno5" == PROBLEM.name_of(model.dictionary)
+
+
+def test_nothing_moves_in_no_time(model: HyCOP, data: Dataset) -> None:
+    params = dict(data.query.setting.params)
+    states = model.solve(model.query(data.query.u0, params, [0.0, 0.1])).states.reshape(6, 2, 2, 32)
+    np.testing.assert_array_equal(states[:, 0], data.query.u0)
+    still = model.query(data.query.u0, params, 0.0)
+    np.testing.assert_array_equal(model.trace(still).states[:, -1], model.solve(still).states)
+    assert model.answer(still.take(slice(0, 0))).states.shape == (0, 2, 32)
+
+
 def test_folders_keep_it(model: HyCOP, data: Dataset, tmp_path: Path) -> None:
     model.save(tmp_path / "model")
     again = HyCOP.load(tmp_path / "model")
@@ -87,6 +126,12 @@ def test_walls_keep_it_and_other_primitives_do_not(model: HyCOP, data: Dataset) 
     )
     assert {step.primitive for step in swapped.programs(data.query)[0]} <= set(PROBLEM.dictionary)
     assert swapped.model.refinement == 1 and np.isfinite(swapped.solve(data.query).states).all()
+    with pytest.raises(InvalidInputError, match="nothing to swap"):
+        hycop.swap(model, primitives={"gravity": "weno5"})
+    with pytest.raises(IncompatibleError, match="swap it alone"):
+        hycop.swap(model, primitives={"gravity": "muscl", instead: "unsplit"})
+    assert hycop.swap(model, boundary="wall", primitives={}).model.model.economical == walled.model.economical
+    assert len(rivals_of(model.model, ("wall",))) == 2
 
 
 def test_boundaries_that_it_does_not_know_are_composed(model: HyCOP, data: Dataset) -> None:

@@ -35,6 +35,7 @@ from hycop.dictionary import Dictionary
 from hycop.errors import HyCOPError, InvalidInputError
 from hycop.execution import probe
 from hycop.files import naming, replacing
+from hycop.operating import FILE as FRONT
 from hycop.operating import seconds_per_work
 from hycop.plots import Point, error_figure
 from hycop.problems import Problem, find_problem
@@ -99,9 +100,13 @@ def train(
     """
     chosen = find_problem(name)
     base, overrides = _settings(preset, config_file, settings)
+    if only is not None:  # nothing else is used then
+        overrides = {"unsplit": False, **overrides}
     config = configured(base, {**chosen.suited(base), **overrides})
     parts = HyCOP(with_primitives(chosen, chosen.named_dictionary(config.dictionary), primitive, only))
     listener = None if callback is None else _listener(callback)
+    if not pareto and (folder / FRONT).exists():
+        raise InvalidInputError(f"--out {folder}: holds a front; go on with --pareto, or choose another folder")
     files = [given for given in (data_file, held_out_file) if given is not None]
     _check_files(folder, files, data_file is not None, overrides, frames=frames, param=param)
     reading = Reading(frames=frames, params=tuple(param or ()))
@@ -211,5 +216,5 @@ def _write_front(models: Sequence[HyCOP], timed: Query, folder: Path, json_file:
         )
     tell(f"wrote {folder / 'front.png'}")
     speeds = {f"point{index}": seconds_per_work(model.model, timed) for index, model in enumerate(models)}
-    for path in (folder / "front.json", json_file):
+    for path in (folder / FRONT, json_file):
         report_json(path, {"front": entries, "seconds_per_work": speeds})

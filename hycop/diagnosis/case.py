@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from hycop.data import Dataset
+from hycop.economy import only_part
 from hycop.errors import InvalidInputError, SampleError
 from hycop.execution import run, simplify, trace
 from hycop.grid import Array, changed
@@ -60,13 +61,13 @@ class Case:
         if not isinstance(data, Dataset):
             raise InvalidInputError(f"data is a {type(data).__name__}: give a hycop.Dataset, as hycop.load(file)")
         asked = _of_equation(surrogate.model, data)
-        model = surrogate.model.uncorrected
         later = np.flatnonzero((asked.times[:, 1:] - asked.times[:, :1]).reshape(-1) > 0)
         if not later.size:
             raise InvalidInputError("times: no state is later than its initial state; give states at later times")
         kept = later[spread(later.size, most)]
         given, frames = asked.query.take(kept), asked.times.shape[1] - 1
         query = replace(given, u0=given.u0.astype(np.float64))
+        model = only_part(surrogate.model.uncorrected, query)
         try:
             written, values, outside = model.compose(query)
             programs = simplify(written, model.dictionary, query.setting)
@@ -185,8 +186,9 @@ def _of_equation(model: Model, data: Dataset) -> Dataset:
         )
     known = given if equation.guessed else {name: given[name] for name in equation.coefficients}
     setting = model.corrected_setting(Setting(grid, equation.channels, known))
-    vacuum = all(map(bears_vacuum, model.dictionary.values()))
+    names = model.used(grid)
+    vacuum = all(bears_vacuum(model.dictionary[name]) for name in names)
     for frame in range(arranged.times.shape[1]):
         equation.check_states(arranged.states[:, frame], setting, frame, vacuum)
-    model.dictionary.check_boundaries(model.dictionary.names, grid)
+    model.dictionary.check_boundaries(names, grid)
     return replace(arranged, setting=setting)

@@ -42,8 +42,8 @@ def evaluate(
     """One row per contender and metric: mean over samples, then mean and spread over datasets, one per seed.
 
     The last rows are the limit of the dictionary ``limit_of``. Contenders with another dictionary have no limit in
-    their rows. The default metrics are ``rel_l2`` and, if there is a limit, the distance to it. Errors are measured in
-    the ``reported_variables``, by default the channels.
+    their rows, and no distance to it. The default metrics are ``rel_l2`` and, if there is a limit, the distance to it.
+    Errors are measured in the ``reported_variables``, by default the channels.
     """
     if not datasets:
         raise InvalidInputError("evaluate needs at least one dataset")
@@ -148,6 +148,8 @@ def _evaluated(
         own = limit_of is not None and contender.dictionary == limit_of.label
         about: dict[str, Any] = {"variant": contender.variant, **done.cost}
         for name in metrics:
+            if name == SPLITTING and not own:  # it is not what the limit is composed of
+                continue
             value = _error(name, done.states, data, bottom, reported)
             below = 0.0 if limit_of is None else floor[name] if own else nan
             rows.append(_row(data, contender.method, contender.dictionary, name, value, limit=below, **about))

@@ -41,7 +41,9 @@ ALL = "all"
 class Trial:
     """What is evaluated, with which dictionary, refinement and metrics.
 
-    ``compare`` adds the classical schemes that take no more work than the model.
+    ``compare`` adds the classical schemes that take no more work than the model composes with. They have the dictionary
+    and the refinement of the model's compositions, also if a solver of the whole equation answers instead. ``other``
+    says that the dictionary is not the model's own.
     """
 
     problem: Problem
@@ -53,6 +55,7 @@ class Trial:
     schemes: tuple[Classical, ...]
     every_scheme: bool
     compare: bool
+    other: bool = False
 
     @classmethod
     def of(
@@ -76,9 +79,10 @@ class Trial:
             rule.check(parts)
         if program is not None:
             parts.names_in(step.primitive for step in program)
-        own = problem.refinement if model is None else model.model.refinement
+        own = problem.refinement if model is None else model.model.composition().refinement
         judged_by = check_metrics(metrics or ("rel_l2", SPLITTING), DictionaryLimit(parts))
-        return cls(problem, model, parts, refinement or own, judged_by, program, rules, ALL in schemes, compare)
+        chosen = ALL in schemes, compare, dictionary is not None
+        return cls(problem, model, parts, refinement or own, judged_by, program, rules, *chosen)
 
     @property
     def boundary(self) -> tuple[str, ...]:
@@ -95,7 +99,9 @@ class Trial:
         found += self._composed(self.schemes)
         if self.model is not None:
             static = self.model.model.static()
-            found.append(Contender("HyCOP", self._solver(self.model), self.label))
+            gate = self.model.model.gate
+            whole = None if self.other or gate.instead is None else gate.whole
+            found.append(Contender("HyCOP", self._solver(self.model), whole or self.label))
             if static is not None:
                 found.append(Contender("static", self._solver(HyCOP.of(static)), self.label))
             found += self._composed(self._rivals(self.model, data)) if self.compare else []
@@ -154,11 +160,10 @@ class Trial:
 
     def _solver(self, model: HyCOP) -> Solver:
         """The model as it is, or with another dictionary."""
-        own = self.dictionary is model.dictionary
-        return model if own else Composed(model, self.dictionary, self.refinement)
+        return Composed(model, self.dictionary, self.refinement) if self.other else model
 
     def _rivals(self, model: HyCOP, data: Dataset) -> list[Classical]:
-        """The classical schemes whose mean work is at most 1.02 times the model's."""
+        """The classical schemes whose mean work is at most 1.02 times that of the model's compositions."""
         inner = model.model
         opponents = Opponents(
             self.dictionary,
@@ -168,4 +173,5 @@ class Trial:
             substeps=inner.record.config.substeps,
             covers=exact_covers(self.dictionary, inner.equation.processes),
         )
-        return opponents.affordable(data.query, self._solver(model).solve(data.query).work)
+        composing = HyCOP.of(model.model.composition())
+        return opponents.affordable(data.query, self._solver(composing).solve(data.query).work)

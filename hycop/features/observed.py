@@ -110,7 +110,7 @@ def moments_of(u: Array, transforms: tuple[str, ...]) -> Array:
         times_from_left(first, u.reshape(*u.shape[:2], -1), stack)
         stack = stack.reshape(-1, *u.shape[2:])
     else:
-        stack = u.reshape(u.shape[0], -1, u.shape[-1])
+        stack = u.reshape(u.shape[0], prod(u.shape[1:-1]), u.shape[-1])
     out = np.empty((u.shape[0], 2 + len(AXES)))
     moments(stack, left, right, planes, rows, columns, prod(u.shape[1:]), out)
     return out

@@ -158,8 +158,9 @@ class Problem:
         return self.dictionaries[name]
 
     def name_of(self, dictionary: Dictionary) -> str:
-        """The problem's name for a dictionary; the classes of its primitives if it is not one of the problem's."""
-        mine = dictionary.fingerprint()
+        """The problem's name for a dictionary, whatever stands beside it; the classes of its primitives if it is not
+        one of the problem's."""
+        mine = dictionary.alone().fingerprint()
         same = [name for name, known in self.dictionaries.items() if known.fingerprint() == mine]
         return same[0] if same else ", ".join(type(primitive).__name__ for primitive in dictionary.values())
 

@@ -98,7 +98,8 @@ def _rows(subject: Subject, judged: Judged) -> list[Row]:
     static = model.static()
     if static is not None:
         contenders.append(Contender(STATIC, HyCOP.of(static)))
-    contenders += composed(rivals, model.dictionary, refinement=model.refinement)
+    parts = model.composition()
+    contenders += composed(rivals, parts.dictionary, refinement=parts.refinement)
     reported = None if subject.problem is None else subject.problem.reported_variables
     metric = model.record.config.metric
     found = evaluate(contenders, [judged.dataset], metrics=[metric], reported_variables=reported)
@@ -110,7 +111,7 @@ def _rows(subject: Subject, judged: Judged) -> list[Row]:
 def _opponents(judged: Judged, work: Array, seconds: float) -> list[Classical]:
     """The best classical schemes at equal work, and those of the textbook. All are tried where that is quick; else the
     opponent of the gate and those of the textbook are, as finely cut as equal work allows."""
-    case, model = judged.case, judged.case.model
+    case, model = judged.case, judged.case.model.composition()
     covers = exact_covers(model.dictionary, model.equation.processes)
     known = [splitting(name).within(model.gate.cover) for name in TEXTBOOK]
     every = portfolio(model.dictionary, case.query.setting, covers=covers)
@@ -133,15 +134,15 @@ def _opponents(judged: Judged, work: Array, seconds: float) -> list[Classical]:
 
 
 def _mean_error(judged: Judged, scheme: Classical) -> float:
-    case = judged.case
-    states = Composed(scheme, case.model.dictionary, case.model.refinement).solve(case.query).states
+    case, model = judged.case, judged.case.model.composition()
+    states = Composed(scheme, model.dictionary, model.refinement).solve(case.query).states
     return float(errors_of(case.model.record.config.metric, states, case.truth, case.query).mean())
 
 
 def _share(judged: Judged, scheme: Classical, work: Array) -> float:
     """Work of a scheme divided by the model's, on a few queries."""
     few = judged.case.few(2)
-    model = judged.case.model
+    model = judged.case.model.composition()
     theirs = Composed(scheme, model.dictionary, model.refinement).solve(judged.case.query.take(few)).work
     return float(theirs.mean()) / (float(work[few].mean()) or 1.0)
 
@@ -160,7 +161,7 @@ def _cut(judged: Judged, scheme: Scheme, work: Array) -> Scheme:
 
 def _limit(judged: Judged, reported: ReportedVariables | None) -> list[Row]:
     """The limit of the dictionary, refined as far as a few seconds allow; nothing if that is not far."""
-    case, model = judged.case, judged.case.model
+    case, model = judged.case, judged.case.model.composition()
     start = perf_counter()
     Composed(splitting("SABA4").with_substeps(4).within(model.gate.cover), model.dictionary, model.refinement).solve(
         case.query

@@ -94,7 +94,7 @@ def _policy(model: Model) -> str:
 
 def _dictionary(model: Model) -> Table:
     rows = []
-    for name, primitive in model.dictionary.items():
+    for name, primitive in model.dictionary.everything.items():
         order = primitive.order
         shown = "none" if order is None else "exact" if order == EXACT else number(float(order))
         kept: frozenset[str] = getattr(primitive, "conserves", frozenset())

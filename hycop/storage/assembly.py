@@ -172,9 +172,9 @@ def _policy(path: Path, document: Document, dictionary: Dictionary, view: View) 
 
 def _allotment(path: Path, document: Document, dictionary: Dictionary, gains: int) -> Allotment:
     part, wanted = document.policy.allotment, sorted(set(document.equation.processes))
-    names = tuple(name for name in dictionary if name != document.gate.instead)
+    names = dictionary.names
     with at_field(path, "policy.allotment"):
-        if tuple(part.names) != names or dictionary.names[: len(names)] != names:
+        if tuple(part.names) != names:
             raise InvalidInputError(f"its names are not those of the dictionary ({', '.join(dictionary)})")
         if max((op for ops in (*part.covers, part.redundant) for op in ops), default=0) >= len(names):
             raise InvalidInputError(f"an index is beyond the {len(names)} primitives of the policy")

@@ -103,7 +103,7 @@ def _answered(path: Path, name: str, arrays: Mapping[str, Array], model: Model) 
 
 
 def _arrays(model: Model) -> dict[str, Mapping[str, Array]]:
-    return {name: arrays_of(primitive) for name, primitive in model.dictionary.items()}
+    return {name: arrays_of(primitive) for name, primitive in model.dictionary.everything.items()}
 
 
 def _content(model: Model) -> dict[str, object]:
@@ -118,7 +118,7 @@ def _content(model: Model) -> dict[str, object]:
         "hycop": __version__,
         "equation": asdict(model.equation),
         "box": asdict(model.box),
-        "dictionary": [described(name, primitive) for name, primitive in model.dictionary.items()],
+        "dictionary": [described(name, primitive) for name, primitive in model.dictionary.everything.items()],
         "policy": {"kind": kinds[type(model.policy)], **asdict(cast(Any, model.policy))},
         "theta": np.asarray(model.theta, dtype=np.float64).tolist(),
         "static_theta": None if model.static_theta is None else model.static_theta.tolist(),

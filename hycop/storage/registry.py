@@ -109,7 +109,8 @@ def restored(
             f"give it with load(folder, primitives={{{example}}}), or --with FILE.py on the command line",
         )
     with at_field(path, "dictionary"):
-        return Dictionary({name: found[name] for name in names})
+        beside = {name: found.pop(name) for name in names if name == document.gate.instead}
+        return Dictionary({name: found[name] for name in names if name in found}, beside)
 
 
 def _with_weights(path: Path, name: str, given: Primitive, arrays: Mapping[str, Array]) -> Primitive:

@@ -45,7 +45,7 @@ class Page:
         self._turn = 0
         self._quiet = False
         self.sidebar = Sidebar(session, self.answer, self._upload)
-        self.editor = Editor(session.model.dictionary.names, self._edit, self._refuse)
+        self.editor = Editor(tuple(session.model.dictionary.everything), self._edit, self._refuse)
         self.timeline = Timeline(session.model.model.names)
         self.field = field_figure(session.controls().lengths)
         self.costs = Costs()

@@ -23,7 +23,7 @@ def choices_of(model: HyCOP) -> dict[str, dict[str, Primitive]]:
         for primitive in parts.values()
     ]
     found: dict[str, dict[str, Primitive]] = {}
-    for name, own in model.dictionary.items():
+    for name, own in model.dictionary.everything.items():
         found[name], seen = {_label(own, {}): own}, {fingerprint(own)}
         for other in offered:
             if other.advances == own.advances and fingerprint(other) not in seen:

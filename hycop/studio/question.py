@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hycop.dictionary import Dictionary
+from hycop.economy import only_part
 from hycop.errors import HyCOPError
 from hycop.estimation import COVERED, Runs, bounded
 from hycop.evaluation import errors_of
@@ -80,6 +82,10 @@ class Question:
 
     def __post_init__(self) -> None:
         begin = perf_counter()
+        self.composed, known = self.model.composition(), self.model.dictionary
+        self.model = only_part(self.model, self.query)  # outside training it may be another one
+        more = {name: one for name, one in self.model.dictionary.everything.items() if name not in known}
+        self.parts = Dictionary(known, {**known.beside, **more})
         self.answer: Answer = self.model.answer(self.query, self.tolerance)
         self.seconds = perf_counter() - begin
         self.truth: Array | None = None
@@ -94,27 +100,30 @@ class Question:
 
     def by_hand(self, program: Program) -> Candidate:
         """A program that somebody wrote, run where the model runs."""
-        names = self.model.dictionary.names_in(step.primitive for step in program)
-        return self._run(BY_HAND, ProgramBatch.of([program], names))
+        names = self.parts.names_in(step.primitive for step in program)
+        return self._run(BY_HAND, ProgramBatch.of([program], names), self.model.refinement)
 
     @cached_property
     def schemes(self) -> dict[str, Candidate | HyCOPError]:
         """The classical schemes, by name; an error for one that these primitives cannot run."""
-        every = exact_covers(self.model.dictionary, self.model.equation.processes)
-        cover = self.model.gate.cover or next(iter(every), None)
+        parts = self.composed
+        every = exact_covers(parts.dictionary, parts.equation.processes)
+        cover = parts.gate.cover or next(iter(every), None)
         plain = [splitting(name).within(cover) for name in SCHEMES]
         found: dict[str, Candidate | HyCOPError] = {}
         try:
             gate = self._run(
-                f"{self.model.scheme_for(self._corrected.setting)} (gate)", self.model.classical().programs(self.query)
+                f"{parts.scheme_for(self._corrected.setting)} (gate)",
+                parts.classical().programs(self.query),
+                parts.refinement,
             )
         except HyCOPError as error:
             return {str(scheme): error for scheme in plain}
         for scheme in plain:
             try:
-                programs = scheme.programs(self._corrected, self.model.dictionary)
+                programs = scheme.programs(self._corrected, parts.dictionary)
                 if programs[0] != gate.program:
-                    found[str(scheme)] = self._run(str(scheme), programs)
+                    found[str(scheme)] = self._run(str(scheme), programs, parts.refinement)
             except HyCOPError as error:
                 found[str(scheme)] = error
         return {**found, gate.name: gate}
@@ -123,10 +132,9 @@ class Question:
     def _corrected(self) -> Query:
         return self.model.corrected(self.query)
 
-    def _run(self, name: str, programs: ProgramBatch) -> Candidate:
-        model = self.model
-        done = measure(programs, model.dictionary, self._corrected, refinement=model.refinement)
-        return Candidate(name, programs, done.states, float(done.work[0]), model.refinement)
+    def _run(self, name: str, programs: ProgramBatch, refinement: int) -> Candidate:
+        done = measure(programs, self.parts, self._corrected, refinement=refinement)
+        return Candidate(name, programs, done.states, float(done.work[0]), refinement)
 
     def state(self, candidate: Candidate, step: int) -> Array:
         """The state (channel, *grid) after a step of a candidate, on the grid on which it ran; step 0 is the start."""
@@ -138,8 +146,10 @@ class Question:
         return self._paths[candidate][step]
 
     def _path(self, candidate: Candidate, steps: tuple[int, ...] | None) -> Array:
-        parts, finer = self.model.dictionary, candidate.refinement
-        return trace(candidate.programs, parts, self._corrected, refinement=finer, steps=steps, fine=True).states[0]
+        finer = candidate.refinement
+        return trace(candidate.programs, self.parts, self._corrected, refinement=finer, steps=steps, fine=True).states[
+            0
+        ]
 
     # ------------------------------------------------------------------------------------------- errors
 
@@ -208,7 +218,7 @@ class Question:
         """A sentence for each process that a program does not integrate over the whole time."""
         total, out = float(self.query.time[0]), []
         for process in self.model.equation.processes:
-            lasts = sum(step.duration for step in program if process in self.model.dictionary[step.primitive].advances)
+            lasts = sum(step.duration for step in program if process in self.parts[step.primitive].advances)
             if abs(lasts - total) > NOT_COVERED * max(total, abs(lasts)):
                 out.append(f"{process} is integrated over {lasts:.4g}, not over T = {total:.4g}")
         return out

@@ -56,8 +56,8 @@ class Gate:
       where that cannot be made: after a swap, of a primitive without a rate.
     - ``whole``: the dictionary of the problem whose only primitive advances the whole equation with a smaller error at
       no more work, if there is one; ``whole_refinement``, ``whole_error`` and ``whole_work`` are its numbers.
-    - ``instead``: the name of that primitive in the dictionary of the model, if it is used: a program is one step of it
-      instead of a composition, except between boundaries that it does not know. The other numbers are those of
+    - ``instead``: the name of that primitive, beside the dictionary of the model, if it is used: a program is a step of
+      it instead of a composition, except between boundaries that it does not know. The other numbers are those of
       compositions, which are used again after a swap of one of their primitives.
     - ``reach``: the largest product of a step of that solver and the fastest rate of what it does not integrate
       exactly, on the held-out queries. Queries outside training take as many more steps as keep below it.

@@ -30,8 +30,8 @@ def with_unsplit(found: Gate, equation: Equation, held_out: Dataset, refinement:
 
 
 def taking_over(found: Gate, dictionary: Dictionary, equation: Equation) -> tuple[Gate, Dictionary, int] | None:
-    """What answers instead of a composition that loses: the gate, the dictionary with the unsplit solver, and the
-    refinement of its grid. None if there is no such solver, the dictionary has it, or a part of it was trained: a
+    """What answers instead of a composition that loses: the gate, the dictionary with the unsplit solver beside it, and
+    the refinement of its grid. None if there is no such solver, the dictionary has it, or a part of it was trained: a
     network is there to be used."""
     if found.whole is None or found.whole_refinement is None:
         return None
@@ -40,9 +40,7 @@ def taking_over(found: Gate, dictionary: Dictionary, equation: Equation) -> tupl
     if any(each.order is None or hasattr(each, "outside") or fingerprint(each) == fingerprint(one) for each in parts):
         return None
     instead = f"{name}'" if name in dictionary else name
-    cover, other = (each or dictionary.names for each in (found.cover, found.splitting_cover))
-    told = replace(found, instead=instead, cover=cover, splitting_cover=other if found.splitting else None)
-    return told, dictionary.adding(instead, one), found.whole_refinement
+    return replace(found, instead=instead), dictionary.with_beside(instead, one), found.whole_refinement
 
 
 def _levels(
