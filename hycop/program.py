@@ -78,13 +78,12 @@ class Program:
         """
         steps = []
         for part in re.split(r"→|->|,|;", text):
-            try:
-                name, duration = part.rsplit(maxsplit=1)  # names may have blanks
-                steps.append((name.strip(), float(duration)))
-            except ValueError:
+            *name, duration = part.split() or [""]  # names may have blanks, but do not end with a number
+            if not name or not _is_number(duration) or _is_number(name[-1]):
                 raise InvalidInputError(
                     f"program step '{part.strip()}': a primitive and a duration are needed, as 'advection 0.1'"
-                ) from None
+                )
+            steps.append((" ".join(name), float(duration)))
         return cls.of(*steps)
 
     @classmethod
@@ -95,6 +94,14 @@ class Program:
             raise InvalidInputError(
                 f"program: a list of {{'primitive': name, 'duration': number}} is needed ({error})"
             ) from None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from hycop.data import Dataset
-from hycop.economy import only_part
+from hycop.economy import parts_of
 from hycop.errors import InvalidInputError, SampleError
 from hycop.execution import run, simplify, trace
 from hycop.grid import Array, changed
@@ -67,7 +67,9 @@ class Case:
         kept = later[spread(later.size, most)]
         given, frames = asked.query.take(kept), asked.times.shape[1] - 1
         query = replace(given, u0=given.u0.astype(np.float64))
-        model = only_part(surrogate.model.uncorrected, query)
+        # outside training queries may be answered by different solvers: those are judged that most have
+        rows, model = max(parts_of(surrogate.model.uncorrected, query), key=lambda part: part.rows.size)
+        kept, query = kept[rows], query.take(rows)
         try:
             written, values, outside = model.compose(query)
             programs = simplify(written, model.dictionary, query.setting)
