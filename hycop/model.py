@@ -391,6 +391,7 @@ class Model:
         blind = replace(View.nothing(), gain_features=view.gain_features, gain_ranges=view.gain_ranges)
         return replace(
             self.opened(),
+            economical=False,
             policy=self.policy.alone(),
             theta=self.static_theta,
             scope=replace(self.scope, view=blind),

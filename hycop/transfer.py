@@ -98,6 +98,8 @@ def swap(
     free = not primitives and substeps is None and after.boundary != before.scope.boundary
     if free and rivals_of(before, after.boundary):
         changes.append("large queries are solved by what is worth its work, as a coarse version of them tells")
+    if instead in found:  # what the gate says is about another solver
+        before = replace(before, gate=replace(before.gate, whole=None))
     made = _with_parts(before, dictionary, after.boundary, finer, changes)
     return Swapped(HyCOP.of(replace(made, economical=free)), tuple(changes))
 
@@ -154,7 +156,8 @@ def compared(before: HyCOP, after: HyCOP) -> Settled:
     told = f"with programs twice as fine its answers to {COMPARED} queries of split id"
     found: list[float] = []
     # equally fine, so that any difference is due to the swap
-    as_fine = HyCOP.of(replace(before.model, substeps=after.model.substeps))
+    composes = after.model.gate.instead is None
+    as_fine = HyCOP.of(replace(before.model.composition() if composes else before.model, substeps=after.model.substeps))
     try:
         for model in (as_fine, after):
             found.append(unsettled(model, known.queries(COMPARED, boundary=model.model.box.boundary)))

@@ -21,6 +21,7 @@ from hycop.primitives import MusclAdvection
 from hycop.surrogate import HyCOP
 from hycop.training.config import TrainingConfig
 from hycop.training.unsplit import taking_over
+from hycop.transfer import compared
 
 PROBLEM = hycop.problem("swe1d")
 SMALL = {"samples": 12, "tries": 1, "patterns": 1, "rounds": 1, "iterations": 2, "max_steps": 4, "shape": (32,)}
@@ -92,6 +93,21 @@ def test_evaluation_compares_with_compositions(model: HyCOP, data: Dataset) -> N
     assert rows["HyCOP", "rel_l2"].dictionary == model.model.gate.whole and ("HyCOP", SPLITTING) not in rows
     assert len({method for method, _ in rows} - {"HyCOP", "static", "Strang"}) > 3
     assert rows["Strang", "rel_l2"].dictionary == "weno5" == PROBLEM.name_of(model.dictionary)
+
+
+def test_other_grids_are_those_of_compositions_too(model: HyCOP, data: Dataset) -> None:
+    """As are the schemes beside them, and what a swap is compared with."""
+    finer = {row.method: row for row in Trial.of(PROBLEM, model, refinement=2, compare=True).rows([[data]])}
+    static = model.model.static()
+    assert static is not None and finer["HyCOP"].work != model.solve(data.query).work.mean()
+    assert finer["static"].work == HyCOP.of(replace(static, refinement=2)).solve(data.query).work.mean()
+    swapped = hycop.swap(model, primitives={"gravity": "weno5-hancock"}).model
+    before = compared(model, swapped).before
+    assert before is not None and before > 0
+    other = hycop.swap(model, primitives={str(model.model.gate.instead): "unsplit"}).model
+    rows = {row.method: row for row in Trial.of(PROBLEM, other).rows([[data]])}
+    assert rows["HyCOP"].dictionary == "unsplit"
+    assert not any("without splitting" in line for line in other.model.gate.explained())
 
 
 def test_nothing_moves_in_no_time(model: HyCOP, data: Dataset) -> None:

@@ -121,7 +121,7 @@ def program_command(
     asked = None if time is None else [time]
     query = chosen.queries(sample + 1, split, seed, times=asked, boundary=where).take(slice(sample, sample + 1))
     writer = splitting(scheme or "strang") if model is None or scheme else model
-    refinement = chosen.refinement if model is None else model.model.refinement
+    refinement = chosen.refinement if model is None else model.model.composition().refinement
     found = inspected(writer, query, parts, refinement)
     _show_program(found, f"{chosen.name}/{split} sample {sample}")
     if figure is not None:

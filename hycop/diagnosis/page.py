@@ -101,7 +101,7 @@ def shift_lines(shift: Shift | None, outside: Mapping[str, Array], changes: Sequ
     flagged = ", ".join(f"{name} {int(flags.sum())}" for name, flags in outside.items())
     lines = [f"queries outside training, by reason: {flagged or 'none'}"]
     if shift is None:
-        why = "the model keeps no training queries (it is of an older version, or sees no features)"
+        why = "the model keeps no training queries (it was swapped or is of an older version, or sees no features)"
         return [*lines, f"distance not measured: {why}"]
     means = [f"training {shift.trained:.1e}"]
     if shift.held_out is not None:

@@ -73,7 +73,7 @@ class Trial:
         """A trial by names; unknown names and what the dictionary cannot run are refused."""
         parts = problem.named_dictionary(dictionary) if model is None or dictionary else model.dictionary
         if model is not None and refinement is not None:
-            model = HyCOP.of(replace(model.model, refinement=refinement))
+            model = _refined(model, refinement)
         rules = tuple(classical(name) for name in dict.fromkeys(schemes) if name != ALL)
         for rule in rules:
             rule.check(parts)
@@ -99,9 +99,7 @@ class Trial:
         found += self._composed(self.schemes)
         if self.model is not None:
             static = self.model.model.static()
-            gate = self.model.model.gate
-            whole = None if self.other or gate.instead is None else gate.whole
-            found.append(Contender("HyCOP", self._solver(self.model), whole or self.label))
+            found.append(Contender("HyCOP", self._solver(self.model), self._answering(self.model)))
             if static is not None:
                 found.append(Contender("static", self._solver(HyCOP.of(static)), self.label))
             found += self._composed(self._rivals(self.model, data)) if self.compare else []
@@ -155,6 +153,11 @@ class Trial:
                 f"the program takes {', '.join(other)} in all, but T is {asked}: every process needs T in all"
             )
 
+    def _answering(self, model: HyCOP) -> str:
+        """The name of the dictionary that answers: the whole-equation solver may stand beside the model's."""
+        whole = () if self.other else model.dictionary.beside.items()
+        return next((self.problem.name_of(Dictionary({name.rstrip("'"): one})) for name, one in whole), self.label)
+
     def _composed(self, writers: Sequence[Classical | ByHand]) -> list[Contender]:
         return composed(writers, self.dictionary, label=self.label, refinement=self.refinement)
 
@@ -173,5 +176,12 @@ class Trial:
             substeps=inner.record.config.substeps,
             covers=exact_covers(self.dictionary, inner.equation.processes),
         )
-        composing = HyCOP.of(model.model.composition())
+        composing = HyCOP.of(replace(model.model.composition(), economical=False))
         return opponents.affordable(data.query, self._solver(composing).solve(data.query).work)
+
+
+def _refined(model: HyCOP, refinement: int) -> HyCOP:
+    """The model on a grid so many times finer than that of queries, and its compositions too."""
+    inner = model.model
+    config = inner.record.config.model_copy(update={"refinement": refinement})
+    return HyCOP.of(replace(inner, refinement=refinement, record=replace(inner.record, config=config)))

@@ -40,7 +40,11 @@ HYCOP, STATIC, LIMIT = "HyCOP", "one program for all (ablation)", "limit of the 
 
 
 def errors(subject: Subject) -> Section:
-    lead = "Mean relative error of the model and of textbook schemes that cost no more; smaller is better."
+    whole = subject.model.gate.instead is not None
+    lead = (
+        "Mean relative error of the model and of textbook schemes that cost no more"
+        f"{' than its composition' if whole else ''}; smaller is better."
+    )
     if not subject.judged:
         return Section("errors", "Errors at equal work", lead, missing=subject.untested)
     blocks: list[Block] = []
@@ -92,7 +96,7 @@ def _rows(subject: Subject, judged: Judged) -> list[Row]:
     """HyCOP first, then the ablation, the opponents by error, and the limit."""
     case, model = judged.case, judged.case.model
     start = perf_counter()
-    work = HyCOP.of(model).solve(case.query).work
+    work = HyCOP.of(model.composition()).solve(case.query).work
     rivals = _opponents(judged, work, perf_counter() - start)
     contenders = [Contender(HYCOP, HyCOP.of(model))]
     static = model.static()
@@ -130,7 +134,7 @@ def _opponents(judged: Judged, work: Array, seconds: float) -> list[Classical]:
         return [*found, *(scheme for scheme in known if str(scheme) not in names and _fits(judged, scheme, work))]
     own = model.scheme_for(case.query.setting)
     chosen = {str(scheme): scheme for scheme in (own, *(_cut(judged, each, work) for each in known))}
-    return list(chosen.values())
+    return [scheme for scheme in chosen.values() if _fits(judged, scheme, work)]
 
 
 def _mean_error(judged: Judged, scheme: Classical) -> float:

@@ -220,7 +220,8 @@ def programs(subject: Subject) -> Section:
     lengths = written.lengths()
     steps = f"{lengths.min()}" if np.ptp(lengths) == 0 else f"{lengths.min()} to {lengths.max()}"
     remark = (
-        f"The programs have {steps} steps and {counted(patterns, 'pattern')} of primitives in {len(written)} queries. "
+        f"The programs have {steps} step{'' if steps == '1' else 's'} and {counted(patterns, 'pattern')} of primitives "
+        f"in {len(written)} queries. "
     )
     if subject.model.gate.learned:
         remark += f"Of the features, {feature} goes with the durations most closely."
