@@ -17,7 +17,7 @@ from hycop.errors import InvalidInputError, InvalidSampleError
 from hycop.estimation import GRADING, Calibration, Ladder, calibrated, estimate
 from hycop.execution import Outcome, measure, run, run_and_meter
 from hycop.features import Observed
-from hycop.grid import Array, Grid, changed
+from hycop.grid import Array, changed
 from hycop.metrics import rel_l2
 from hycop.pde import Equation
 from hycop.policy import Inputs, Policy, SlotPolicy, exact_covers
@@ -295,11 +295,6 @@ class Model:
         used = isinstance(scheme, Unsplit) and scheme.fits(self.dictionary)
         return (*own, scheme.step_of(self.dictionary)) if used else own  # type: ignore[union-attr]
 
-    def used(self, grid: Grid) -> tuple[str, ...]:
-        """The primitives that answer on a grid: those of the dictionary, or the one that is used instead."""
-        whole = self.gate.instead
-        return self.dictionary.names if whole is None or self.gate.composes(self.dictionary, grid) else (whole,)
-
     def segments(self, seen: Observed) -> Array:
         """Number of equal segments of each query time: enough that none is longer than in training, times
         ``substeps``."""
@@ -363,8 +358,9 @@ class Model:
             ("box", f"{' x '.join(f'{length:g}' for length in self.box.lengths)}, {', '.join(self.box.boundary)}"),
             *(
                 ("dictionary" if not index else "", f"{name}: {primitive!r}")
-                for index, (name, primitive) in enumerate(self.dictionary.everything.items())
+                for index, (name, primitive) in enumerate(self.dictionary.items())
             ),
+            *(("beside", f"{name}: {primitive!r}") for name, primitive in self.dictionary.beside.items()),
             ("policy", f"{self.theta.size} parameters; it sees {', '.join(view.features.names) or 'nothing'}"),
             *([] if typical is None else [("program", f"{typical}   (typical query, durations as shares of T)")]),
             *(("gate" if not index else "", line) for index, line in enumerate(self.gate.explained())),

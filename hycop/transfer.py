@@ -83,13 +83,8 @@ def swap(
     for name, chosen in found.items():
         changes.append(f"primitive {name}: {_shown(dictionary[name])} → {_shown(chosen)}")
         dictionary = dictionary.swapping(name, chosen)
-    for name in dictionary:
-        if not after.boundary_kinds <= boundaries_of(dictionary[name]):
-            best = _able(dictionary, name, offered, after, auto)
-            changes.append(
-                f"primitive {name}: {_kind(dictionary[name])} → {_kind(best)}, which knows {after.boundary_name}"
-            )
-            dictionary = dictionary.swapping(name, best)
+    dictionary, replaced = _knowing(dictionary, offered, after, auto)
+    changes += replaced
     finer = _substeps(before, after.boundary, substeps)
     if finer != before.substeps:
         changes.append(f"programs cut {finer} times as finely as their length asks for; before {before.substeps} times")
@@ -233,6 +228,19 @@ def _standing_in(name: str, other: str, old: Primitive, offered: Mapping[str, Di
             f"{', '.join(have) or 'no dictionary'} of the problem {'have' if len(have) > 1 else 'has'} one"
         )
     return have[other]
+
+
+def _knowing(
+    dictionary: Dictionary, offered: Mapping[str, Dictionary], grid: Grid, auto: bool
+) -> tuple[Dictionary, list[str]]:
+    """The dictionary with others for primitives that do not know the boundaries, and a line about each."""
+    changes = []
+    for name, one in dictionary.items():
+        if not grid.boundary_kinds <= boundaries_of(one):
+            best = _able(dictionary, name, offered, grid, auto)
+            changes.append(f"primitive {name}: {_kind(one)} → {_kind(best)}, which knows {grid.boundary_name}")
+            dictionary = dictionary.swapping(name, best)
+    return dictionary, changes
 
 
 def _able(dictionary: Dictionary, name: str, offered: Mapping[str, Dictionary], grid: Grid, auto: bool) -> Primitive:

@@ -100,15 +100,13 @@ def train(
     """
     chosen = find_problem(name)
     base, overrides = _settings(preset, config_file, settings)
-    if only is not None:  # nothing else is used then
-        overrides = {"unsplit": False, **overrides}
+    overrides = overrides if only is None else {"unsplit": False, **overrides}  # nothing else is used then
     config = configured(base, {**chosen.suited(base), **overrides})
     parts = HyCOP(with_primitives(chosen, chosen.named_dictionary(config.dictionary), primitive, only))
     listener = None if callback is None else _listener(callback)
-    if not pareto and (folder / FRONT).exists():
-        raise InvalidInputError(f"--out {folder}: holds a front; go on with --pareto, or choose another folder")
     files = [given for given in (data_file, held_out_file) if given is not None]
-    _check_files(folder, files, data_file is not None, overrides, frames=frames, param=param)
+    _check_folder(folder, pareto, files)
+    _check_files(files, data_file is not None, overrides, frames=frames, param=param)
     reading = Reading(frames=frames, params=tuple(param or ()))
     read = {given: _checked_data(given, reading, chosen, parts.dictionary, config.refinement) for given in files}
     how: dict[str, Any] = {**overrides, "preset": base, "seed": seed, "resume": resume, "force": force}
@@ -133,15 +131,19 @@ def _settings(preset: str | None, file: Path | None, pairs: list[str] | None) ->
     return base, with_shape({**written, **pairs_of(pairs, "--set", "population=100")})
 
 
-def _check_files(
-    folder: Path, files: Sequence[Path], learned_from: bool, overrides: Mapping[str, object], **reading: object
-) -> None:
-    """Refuses files in the run folder, settings of data that are read from a file, and options that only files need."""
+def _check_folder(folder: Path, pareto: bool, files: Sequence[Path]) -> None:
+    """Refuses a run folder that holds a front, unless it is to hold one, or a file that is read."""
+    if not pareto and (folder / FRONT).exists():
+        raise InvalidInputError(f"--out {folder}: holds a front; go on with --pareto, or choose another folder")
     for given in files:
         if given.resolve().parent == folder.resolve():
             raise InvalidInputError(
                 f"--out {folder}: {given} lies there and could be overwritten; choose another folder"
             )
+
+
+def _check_files(files: Sequence[Path], learned_from: bool, overrides: Mapping[str, object], **reading: object) -> None:
+    """Refuses settings of data that are read from a file, and options that only files need."""
     if learned_from:
         refuse_options(DRAWN, **{f"set {key}": overrides.get(key) for key in ("samples", "shape")})
     if files:

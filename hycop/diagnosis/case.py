@@ -188,7 +188,7 @@ def _of_equation(model: Model, data: Dataset) -> Dataset:
         )
     known = given if equation.guessed else {name: given[name] for name in equation.coefficients}
     setting = model.corrected_setting(Setting(grid, equation.channels, known))
-    names = model.used(grid)
+    names = model.gate.used(model.dictionary, grid)
     vacuum = all(bears_vacuum(model.dictionary[name]) for name in names)
     for frame in range(arranged.times.shape[1]):
         equation.check_states(arranged.states[:, frame], setting, frame, vacuum)

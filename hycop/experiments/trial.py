@@ -28,7 +28,8 @@ from hycop.evaluation import (
 from hycop.executors import Executor, LocalExecutor
 from hycop.grid import Array
 from hycop.policy import exact_covers
-from hycop.problems import Problem
+from hycop.primitive import fingerprint
+from hycop.problems import Problem, unsplit_solvers
 from hycop.program import Program
 from hycop.schemes import Classical, classical, portfolio
 from hycop.surrogate import HyCOP
@@ -154,9 +155,13 @@ class Trial:
             )
 
     def _answering(self, model: HyCOP) -> str:
-        """The name of the dictionary that answers: the whole-equation solver may stand beside the model's."""
-        whole = () if self.other else model.dictionary.beside.items()
-        return next((self.problem.name_of(Dictionary({name.rstrip("'"): one})) for name, one in whole), self.label)
+        """The name of the dictionary that answers: that of the solver beside the model's own, if there is one."""
+        beside = (
+            {} if self.other else {fingerprint(one): type(one).__name__ for one in model.dictionary.beside.values()}
+        )
+        known = unsplit_solvers(model.model.equation).items()
+        found = [label for label, (_, one) in known if fingerprint(one) in beside]
+        return next(iter([*found, *beside.values(), self.label]))
 
     def _composed(self, writers: Sequence[Classical | ByHand]) -> list[Contender]:
         return composed(writers, self.dictionary, label=self.label, refinement=self.refinement)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from time import perf_counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -146,10 +146,8 @@ class Question:
         return self._paths[candidate][step]
 
     def _path(self, candidate: Candidate, steps: tuple[int, ...] | None) -> Array:
-        finer = candidate.refinement
-        return trace(candidate.programs, self.parts, self._corrected, refinement=finer, steps=steps, fine=True).states[
-            0
-        ]
+        how: dict[str, Any] = {"refinement": candidate.refinement, "steps": steps, "fine": True}
+        return trace(candidate.programs, self.parts, self._corrected, **how).states[0]
 
     # ------------------------------------------------------------------------------------------- errors
 

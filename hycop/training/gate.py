@@ -97,6 +97,11 @@ class Gate:
         """Whether programs are compositions: unless a solver of the whole equation is used ``instead``."""
         return self.instead is None or not grid.boundary_kinds <= boundaries_of(dictionary[self.instead])
 
+    def used(self, dictionary: Dictionary, grid: Grid) -> tuple[str, ...]:
+        """The primitives that answer on a grid: those of the dictionary, or the one that is used instead."""
+        whole = self.instead
+        return dictionary.names if whole is None or self.composes(dictionary, grid) else (whole,)
+
     def scheme_for(self, dictionary: Dictionary, setting: Setting) -> Classical:
         """The classical scheme, or the splitting that stands in for an unsplit solver that cannot be made."""
         if self.instead is not None and self.composes(dictionary, setting.grid):
